@@ -1,0 +1,47 @@
+package target
+
+import (
+	"context"
+	"errors"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+// Regime is a way in which the ternary matmuls of a model are called. Regimes are tuned apart: what is best for one
+// is often bad for another.
+type Regime string
+
+// The three regimes.
+const (
+	Decode     Regime = "decode"      // one token at a time, bound by reading the weights
+	SmallBatch Regime = "small_batch" // a few sequences at once
+	Prefill    Regime = "prefill"     // a prompt, bound by arithmetic
+)
+
+// Arm is the setting of one regime that can be measured. The zero Blocking is the kernel's own default.
+type Arm struct {
+	Layout   kernels.Layout   `json:"layout"`
+	Kernel   string           `json:"kernel"`
+	Threads  int              `json:"threads"`
+	Batch    int              `json:"batch"` // tokens per call; 1 for Decode
+	Blocking kernels.Blocking `json:"blocking"`
+}
+
+// Target is something on which arms can be measured: the live CPU, a GPU, an engine's command, a recorded table.
+type Target interface {
+	// Name is "cpu", "cuda", "engine:NAME" or what a test calls itself.
+	Name() string
+	// Prepare makes arm ready, proves it correct, and returns it as a subject whose unit is one token through all
+	// ternary matmuls of the model. Its errors wrap ErrMismatch, ErrRejected or ErrOutOfMemory; any other error is
+	// a crash of this arm. A subject stays valid until Close.
+	Prepare(ctx context.Context, regime Regime, arm Arm) (measure.Subject, error)
+	Close() error
+}
+
+// Why an arm could not be measured.
+var (
+	ErrMismatch    = errors.New("result differs from the reference")
+	ErrRejected    = errors.New("not possible on this target")
+	ErrOutOfMemory = errors.New("out of memory")
+)
