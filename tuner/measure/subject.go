@@ -16,3 +16,8 @@ type Subject struct {
 	// real work, a virtual one for a simulation. An error ends the measurement of this subject.
 	Run func(ctx context.Context, n int) (time.Duration, error)
 }
+
+// cost is nanoseconds per unit when n iterations took that long.
+func (s Subject) cost(took time.Duration, n int) float64 {
+	return float64(took) / (float64(n) * orDefault(s.Units, 1))
+}
