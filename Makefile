@@ -1,0 +1,71 @@
+# bitnet-autotune: `make` lists what there is to make.
+
+GO      ?= go
+MODEL   ?= bitnet-b1.58-2b-4t
+BUDGET  ?= 60s
+BIN     := bin/bitnet-autotune
+
+# Where the recorded spaces and the real GGUF files lie that some tests read.
+export REPLAY_DATA ?= $(abspath ../shared/replay)
+export GGUF_DATA   ?= $(abspath ../shared/gguf)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.DEFAULT_GOAL := help
+.PHONY: help build tune test check race lint generate generate-check cross fuzz bench cover deps clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the command into bin/
+	@$(GO) build -trimpath -o $(BIN) ./cmd/bitnet-autotune
+
+tune: build ## tune this host for $(MODEL) within $(BUDGET) and print the config
+	@$(BIN) tune --model $(MODEL) --budget $(BUDGET)
+	@$(BIN) config --model $(MODEL)
+
+test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
+	$(GO) vet ./...
+	$(GO) test ./...
+
+check: lint race generate-check cross fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+
+race: ## run the tests under the race detector
+	$(GO) test -race ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+generate: ## regenerate the assembly from its generators
+	$(GO) generate ./kernels/...
+
+generate-check: ## the committed assembly is what its generators make
+	$(GO) generate ./kernels/...
+	git diff --exit-code -- kernels
+
+cross: ## it builds without cgo and for arm64, and the portable kernels pass without assembly
+	CGO_ENABLED=0 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	$(GO) test -tags purego ./kernels/...
+
+FUZZTIME ?= 5s
+fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+bench: ## the Go benchmarks of every package
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cover: ## test coverage by package
+	$(GO) test -cover ./...
+
+deps: ## what make check needs beyond Go and gcc (nothing yet: tools are run by name and version through the Go module proxy)
+	$(GO) mod download
+	cd kernels/_asm && $(GO) mod download
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// forms are the shapes in which config can print what was learned.
+var forms = map[string]func(io.Writer, tuner.Plan){
+	"json":         nil, // printed by the encoder
+	"env":          writeEnv,
+	"go":           writeGo,
+	"llama.cpp":    writeFlags(""),
+	"ik_llama.cpp": writeFlags(""),
+	"bitnet.cpp":   writeFlags(" --n-gpu-layers 0"),
+}
+
+func (a *app) configVerb() *cobra.Command {
+	var model, form string
+	var requireMeasured bool
+	cmd := &cobra.Command{
+		Use:   "config --model M",
+		Short: "Print the best known config for a model on this host",
+		Long: `Answers at once, without measuring: what an operator pinned, else what was measured here, else what can be derived
+from another limit or a host like this one, else a heuristic from facts. The source and the reason are printed with it.`,
+		Example: `  bitnet-autotune config --model bitnet-b1.58-2b-4t
+  llama-server -m model.gguf $(bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp)
+  eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, model, form, requireMeasured) },
+	}
+	a.modelFlag(cmd, &model)
+	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
+	cmd.Flags().BoolVar(&requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
+	return cmd
+}
+
+func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured bool) error {
+	write, known := forms[form]
+	if form != "" && !known {
+		return usage(fmt.Errorf("--for %q: one of %s", form, strings.Join(sortedKeys(forms), ", ")))
+	}
+	t, err := a.open(tuner.Options{})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	plan, err := t.Plan(cmd.Context(), model)
+	if err != nil {
+		return err
+	}
+	switch {
+	case form == "json":
+		err = a.printJSON(plan)
+	case form != "" && a.format == "text":
+		write(a.out, plan)
+	default:
+		err = a.print(plan, func(w io.Writer) { writePlan(w, plan) })
+	}
+	if err != nil {
+		return err
+	}
+	if requireMeasured && plan.Source != tuner.Measured && plan.Source != tuner.Pinned {
+		return coded{exitInconclusive, fmt.Errorf("config: only %s is known for %s on this host; run tune first", plan.Source, plan.Model)}
+	}
+	return nil
+}
+
+// writePlan prints a plan for people.
+func writePlan(w io.Writer, p tuner.Plan) {
+	fmt.Fprintf(w, "%s  (%s: %s)\n", p.Model, p.Source, p.Reason)
+	for _, r := range tuner.Regimes {
+		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), tuner.Describe(p.Config.Arm(r)))
+	}
+	fmt.Fprintf(w, "  %-12s %s, workspace %s\n", "layout", p.Config.Layout, size(uint64(p.Config.WorkspaceBytes)))
+	if p.Ratio.Estimate > 0 {
+		fmt.Fprintf(w, "  %-12s %.3fx the default (%.0f %% interval %.3f-%.3f)\n", "measured", p.Ratio.Estimate, 100*p.Ratio.Confidence, p.Ratio.Low, p.Ratio.High)
+	}
+}
+
+// writeEnv prints lines for a shell or a systemd EnvironmentFile.
+func writeEnv(w io.Writer, p tuner.Plan) {
+	c := p.Config
+	fmt.Fprintf(w, "BITNET_SOURCE=%s\nBITNET_LAYOUT=%s\n", p.Source, c.Layout)
+	for _, r := range tuner.Regimes {
+		arm, prefix := c.Arm(r), "BITNET_"+strings.ToUpper(string(r))
+		fmt.Fprintf(w, "%s_KERNEL=%s\n%s_THREADS=%d\n%s_BATCH=%d\n", prefix, arm.Kernel, prefix, arm.Threads, prefix, arm.Batch)
+	}
+	fmt.Fprintf(w, "LLAMA_ARG_THREADS=%d\nLLAMA_ARG_THREADS_BATCH=%d\nLLAMA_ARG_UBATCH=%d\n", c.Decode.Threads, c.Prefill.Threads, c.Prefill.Batch)
+}
+
+// writeGo prints a Go expression of type tuner.Config.
+func writeGo(w io.Writer, p tuner.Plan) {
+	c := p.Config
+	fmt.Fprintf(w, "// %s: %s\ntuner.Config{\n\tStrategy: %q,\n\tLayout:   %q,\n", p.Source, p.Reason, c.Strategy, c.Layout)
+	for _, named := range []struct {
+		field  string
+		regime target.Regime
+	}{{"Decode", target.Decode}, {"SmallBatch", target.SmallBatch}, {"Prefill", target.Prefill}} {
+		a := c.Arm(named.regime)
+		fmt.Fprintf(w, "\t%s: tuner.Setting{Kernel: %q, Threads: %d, Batch: %d, Blocking: kernels.Blocking{Tile: kernels.Tile{Groups: %d, Tokens: %d}, PrefetchBytes: %d, ChunkRows: %d}},\n",
+			named.field, a.Kernel, a.Threads, a.Batch, a.Blocking.Tile.Groups, a.Blocking.Tile.Tokens, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
+	}
+	fmt.Fprintf(w, "\tWorkspaceBytes: %d,\n\tDevices: %#v,\n}\n", c.WorkspaceBytes, c.Devices)
+}
+
+// writeFlags prints what of a plan an engine of the llama.cpp family takes as flags: threads and batch. Kernels and
+// blocking are compiled into these engines.
+func writeFlags(extra string) func(io.Writer, tuner.Plan) {
+	return func(w io.Writer, p tuner.Plan) {
+		c := p.Config
+		fmt.Fprintf(w, "--threads %d --threads-batch %d --batch-size %d --ubatch-size %d%s\n",
+			c.Decode.Threads, c.Prefill.Threads, max(2048, c.Prefill.Batch), c.Prefill.Batch, extra)
+	}
+}

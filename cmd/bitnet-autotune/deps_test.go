@@ -1,0 +1,110 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/bitnet-autotune/bitnet-autotune"
+
+// allowed is the policy: which of our packages each package may import. A package that is missing here may not exist.
+// Parsing the files, rather than asking the go tool, sees every build tag and architecture, and the test cache knows
+// which files were read.
+var allowed = map[string][]string{
+	"probe":                     {},
+	"probe/model":               {"probe"},
+	"probe/model/modeltest":     {"probe/model"},
+	"kernels":                   {"probe"},
+	"kernels/kerneltest":        {"kernels"},
+	"bandit":                    {},
+	"bandit/bandittest":         {"bandit"},
+	"history":                   {},
+	"tuner/measure":             {},
+	"tuner/measure/measuretest": {"tuner/measure"},
+	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
+	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "tuner/measure", "tuner/target"},
+	"cmd/bitnet-autotune":       {"*"},
+}
+
+// allowedInTests are imports that only _test.go files may have besides.
+var allowedInTests = map[string][]string{
+	"probe/model":   {"probe/model/modeltest"},
+	"kernels":       {"kernels/kerneltest"},
+	"bandit":        {"bandit/bandittest"},
+	"tuner/measure": {"tuner/measure/measuretest"},
+	"tuner/target":  {"probe/model/modeltest"},
+	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
+}
+
+func TestImportsFollowThePolicy(t *testing.T) {
+	root := os.DirFS("../..")
+	seen := map[string]bool{}
+	err := fs.WalkDir(root, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && file != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") {
+			seen[path.Dir(file)] = true
+			checkImports(t, root, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range allowed {
+		if !seen[pkg] {
+			t.Errorf("the policy speaks of %s, which does not exist: remove its line", pkg)
+		}
+	}
+}
+
+func checkImports(t *testing.T, root fs.FS, file string) {
+	t.Helper()
+	pkg := path.Dir(file)
+	may, ok := allowed[pkg]
+	if !ok {
+		t.Errorf("%s: package %s is not in the policy: add it with what it may import, and say why", file, pkg)
+		return
+	}
+	source, err := fs.ReadFile(root, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(file, "_test.go") {
+		may = append(append([]string{pkg}, may...), allowedInTests[pkg]...)
+	}
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, found := strings.CutPrefix(imported, module+"/")
+		if found && !contains(may, ours) {
+			t.Errorf("%s imports %s; package %s may import only %v of ours: fix the import, not this list", file, ours, pkg, may)
+		}
+	}
+}
+
+func contains(list []string, pkg string) bool {
+	for _, l := range list {
+		if l == pkg || l == "*" {
+			return true
+		}
+	}
+	return false
+}

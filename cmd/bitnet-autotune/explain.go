@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+)
+
+func (a *app) explainVerb() *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Use:     "explain --model M",
+		Short:   "Say why this config: the evidence, the key fields that matched or missed, the runners-up",
+		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := a.open(tuner.Options{})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			e, err := t.Explain(cmd.Context(), model)
+			if err != nil {
+				return err
+			}
+			return a.print(e, func(w io.Writer) { writeExplanation(w, e) })
+		},
+	}
+	a.modelFlag(cmd, &model)
+	return cmd
+}
+
+func writeExplanation(w io.Writer, e tuner.Explanation) {
+	writePlan(w, e.Plan)
+	for _, reason := range e.PassedOver {
+		fmt.Fprintf(w, "passed over: %s\n", reason)
+	}
+	fmt.Fprintf(w, "\nmeasurements kept for this host and model: %d\n", e.Measurements)
+	for _, r := range e.Regimes {
+		fmt.Fprintf(w, "\n%s: %s at %.3fx (%.3f-%.3f), %d of %d arms measured; %s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High, r.Evaluations, r.SpaceSize, r.Stopped)
+		for _, up := range r.RunnersUp {
+			fmt.Fprintf(w, "  %.3fx  %s (%s)\n", up.Ratio.Estimate, tuner.Describe(up.Arm), up.Role)
+		}
+		for _, cut := range r.Cuts {
+			fmt.Fprintf(w, "  left out %d: %s\n", cut.Points, cut.Reason)
+		}
+	}
+	if len(e.Fields) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nkey, compared with when it was learned")
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range e.Fields {
+		mark, then := "match", ""
+		if !f.Match {
+			mark, then = "DIFFERS", "was "+orUnknown(f.Learned)
+		}
+		fmt.Fprintf(tab, "  %s\t%s\t%s\t%s\t%s\n", f.Class, f.Name, mark, f.Here, then)
+	}
+	tab.Flush()
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+)
+
+func (a *app) historyVerb() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "The record of every run and measurement",
+		Example: `  bitnet-autotune history list
+  bitnet-autotune history show RUN
+  bitnet-autotune history export >measurements.jsonl
+  bitnet-autotune history check`,
+	}
+	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyExport(), a.historyImport(), a.historyCheck())
+	return cmd
+}
+
+// readHistory opens the store for reading; it never creates one.
+func (a *app) readHistory() (*history.Store, error) {
+	if !history.Exists(a.store) {
+		return nil, fmt.Errorf("history: no history in %s: run tune first, or name another --store", a.store)
+	}
+	return history.Open(a.store, history.Options{ReadOnly: true})
+}
+
+func (a *app) historyList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the runs, newest last",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			runs := []history.Run{}
+			if history.Exists(a.store) {
+				store, err := a.readHistory()
+				if err != nil {
+					return err
+				}
+				if runs, err = store.Runs(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			return a.print(runs, func(w io.Writer) { writeRuns(w, runs) })
+		},
+	}
+}
+
+func writeRuns(w io.Writer, runs []history.Run) {
+	if len(runs) == 0 {
+		fmt.Fprintln(w, "no runs yet")
+		return
+	}
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "run\tstarted\ttook\tverdict\ttarget\tobjective\tmodel")
+	for _, r := range runs {
+		fmt.Fprintf(tab, "%016x\t%s\t%.0f s\t%s\t%s\t%s\t%.12s\n", r.ID, r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Seconds(), r.Verdict, r.Target, r.Objective, r.Model)
+	}
+	tab.Flush()
+}
+
+func (a *app) historyShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run: its certificate and its measurements",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseUint(args[0], 16, 64)
+			if err != nil {
+				return usage(fmt.Errorf("run %q: 16 hex digits as history list prints them", args[0]))
+			}
+			store, err := a.readHistory()
+			if err != nil {
+				return err
+			}
+			return a.showRun(cmd, store, id)
+		},
+	}
+}
+
+// runReport is a run with its measurements.
+type runReport struct {
+	Run     history.Run      `json:"run"`
+	Records []history.Record `json:"records"`
+}
+
+func (a *app) showRun(cmd *cobra.Command, store *history.Store, id uint64) error {
+	runs, err := store.Runs(cmd.Context())
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.ID != id {
+			continue
+		}
+		report := runReport{Run: r}
+		err := store.Records(cmd.Context(), history.Filter{Run: id}, func(rec history.Record) error {
+			report.Records = append(report.Records, rec)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(report, func(w io.Writer) { writeRun(w, report) })
+	}
+	return fmt.Errorf("history: no run %016x in %s: see history list", id, a.store)
+}
+
+func writeRun(w io.Writer, r runReport) {
+	writeRuns(w, []history.Run{r.Run})
+	fmt.Fprintln(w)
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "#\tregime\tstatus\tcost to default\tsetting")
+	for _, rec := range r.Records {
+		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%s\n", rec.Seq, rec.Regime, rec.Status, costs(rec.Costs), settingText(rec))
+	}
+	tab.Flush()
+}
+
+func costs(list []float64) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f (%d)", tuner.Median(list), len(list))
+}
+
+func settingText(rec history.Record) string {
+	if rec.Note != "" {
+		return string(rec.Config) + ": " + rec.Note
+	}
+	return string(rec.Config)
+}
+
+func (a *app) historyExport() *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write every measurement as JSONL to stdout",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.readHistory()
+			if err != nil {
+				return err
+			}
+			return store.Export(cmd.Context(), a.out, history.Filter{Model: model})
+		},
+	}
+	cmd.Flags().StringVar(&model, "model-fingerprint", "", "only this model's, by its 32 hex digits")
+	return cmd
+}
+
+func (a *app) historyImport() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Add measurements from a JSONL file; those already there stay as they are",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			store, err := history.Open(a.store, history.Options{})
+			if err != nil {
+				return err
+			}
+			n, err := store.Import(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]int{"imported": n}, func(w io.Writer) { fmt.Fprintf(w, "imported %d measurements\n", n) })
+		},
+	}
+}
+
+func (a *app) historyCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Check every record's checksum and the published snapshot",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.readHistory()
+			if err != nil {
+				return a.checkFailed(err)
+			}
+			report, err := store.Check(cmd.Context())
+			if err != nil {
+				return a.checkFailed(err)
+			}
+			if err := a.print(report, func(w io.Writer) { writeCheck(w, report) }); err != nil || report.OK {
+				return err
+			}
+			return silently(exitError)
+		},
+	}
+}
+
+// checkFailed prints a report for a history that is too damaged to open.
+func (a *app) checkFailed(err error) error {
+	if !errors.Is(err, history.ErrCorrupt) {
+		return err
+	}
+	report := history.CheckReport{Problems: []string{err.Error()}}
+	if perr := a.print(report, func(w io.Writer) { writeCheck(w, report) }); perr != nil {
+		return perr
+	}
+	return silently(exitError)
+}
+
+func writeCheck(w io.Writer, r history.CheckReport) {
+	verdict := "ok"
+	if !r.OK {
+		verdict = "DAMAGED"
+	}
+	fmt.Fprintf(w, "%s: %d records\n", verdict, r.Records)
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  %s\n", p)
+	}
+}

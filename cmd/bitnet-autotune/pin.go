@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+)
+
+func (a *app) pinVerb() *cobra.Command {
+	var model, file string
+	cmd := &cobra.Command{
+		Use:   "pin --model M",
+		Short: "Make the present config, or one from a file, the answer until it is unpinned",
+		Long:  "A pinned config wins over anything learned. Without --config, what config prints now is pinned.",
+		Example: `  bitnet-autotune pin --model bitnet-b1.58-2b-4t
+  bitnet-autotune config --model bitnet-b1.58-2b-4t --for json >plan.json; bitnet-autotune pin --model bitnet-b1.58-2b-4t --config plan.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := a.open(tuner.Options{})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			plan, err := t.Plan(cmd.Context(), model)
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				if plan.Config, err = readConfig(file); err != nil {
+					return err
+				}
+			}
+			if err := t.Pin(cmd.Context(), model, plan.Config, operator()); err != nil {
+				return err
+			}
+			return a.showPlan(cmd, t, model)
+		},
+	}
+	a.modelFlag(cmd, &model)
+	cmd.Flags().StringVar(&file, "config", "", "JSON file with a config, or a document that config printed")
+	return cmd
+}
+
+func (a *app) unpinVerb() *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Use:     "unpin --model M",
+		Short:   "Let what was learned answer again",
+		Example: "  bitnet-autotune unpin --model bitnet-b1.58-2b-4t",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := a.open(tuner.Options{})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			if err := t.Unpin(cmd.Context(), model); err != nil {
+				return err
+			}
+			return a.showPlan(cmd, t, model)
+		},
+	}
+	a.modelFlag(cmd, &model)
+	return cmd
+}
+
+func (a *app) showPlan(cmd *cobra.Command, t *tuner.Tuner, model string) error {
+	plan, err := t.Plan(cmd.Context(), model)
+	if err != nil {
+		return err
+	}
+	return a.print(plan, func(w io.Writer) { writePlan(w, plan) })
+}
+
+// readConfig reads a config, or the plan document around one.
+func readConfig(path string) (tuner.Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return tuner.Config{}, err
+	}
+	var plan tuner.Plan
+	if err := json.Unmarshal(data, &plan); err == nil && plan.Config.Layout != "" {
+		return plan.Config, nil
+	}
+	var c tuner.Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return tuner.Config{}, fmt.Errorf("%s: %w; want the JSON that config --for json prints", path, err)
+	}
+	return c, nil
+}
+
+// operator names who pins, for the record.
+func operator() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
+
+// gpuNote says why gpus is empty.
+const gpuNote = "this version tunes the CPU and does not look for GPUs"
+
+// hostReport is the document of the probe verb.
+type hostReport struct {
+	probe.Host
+	fingerprint string
+	bandwidth   map[int]float64
+}
+
+// MarshalJSON adds what the command knows besides to the facts of the host.
+func (h hostReport) MarshalJSON() ([]byte, error) {
+	facts, err := json.Marshal(h.Host)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(facts, &doc); err != nil {
+		return nil, err
+	}
+	extra := map[string]any{"fingerprint": h.fingerprint, "gpus": []string{}, "gpu_note": gpuNote}
+	if h.bandwidth != nil {
+		extra["read_bandwidth_bytes_per_second"] = h.bandwidth
+	}
+	for name, value := range extra {
+		if doc[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(doc)
+}
+
+func (a *app) probeVerb() *cobra.Command {
+	var bandwidth bool
+	cmd := &cobra.Command{
+		Use:     "probe",
+		Short:   "Print the facts about this host: CPU, caches, limits, memory, load",
+		Example: "  bitnet-autotune probe\n  bitnet-autotune probe --bandwidth --format json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := probe.Local(cmd.Context())
+			if err != nil {
+				return err
+			}
+			report := hostReport{Host: h, fingerprint: h.Fingerprint()}
+			if bandwidth {
+				if report.bandwidth, err = readBandwidth(cmd.Context(), h); err != nil {
+					return err
+				}
+			}
+			return a.print(report, func(w io.Writer) { writeHost(w, report) })
+		},
+	}
+	cmd.Flags().BoolVar(&bandwidth, "bandwidth", false, "also measure the read bandwidth with 1 to all usable threads (a few seconds)")
+	return cmd
+}
+
+// How read bandwidth is measured: a buffer several times any last-level cache, read for a while.
+const (
+	bandwidthBuffer = 1 << 30
+	bandwidthTime   = 500 * time.Millisecond
+)
+
+// readBandwidth measures bytes per second by number of threads.
+func readBandwidth(ctx context.Context, h probe.Host) (map[int]float64, error) {
+	bytes := min(bandwidthBuffer, h.Memory.AvailableBytes/2)
+	buffer, err := kernels.Alloc(int(bytes))
+	if err != nil {
+		return nil, err
+	}
+	defer buffer.Free()
+	for i := 0; i < len(buffer.Bytes); i += 4096 {
+		buffer.Bytes[i] = byte(i >> 12) // untouched pages would all be one page of zeros
+	}
+	read := kernels.ReadLoop(h.CPU.Features)
+	found := map[int]float64{}
+	for threads := 1; threads <= h.CPU.UsableCores; threads = nextCount(threads, h.CPU.UsableCores) {
+		if found[threads], err = probe.Bandwidth(ctx, read, buffer.Bytes, h.CPU.CPUs[:threads], bandwidthTime); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// nextCount steps through every count up to 8 and doubles from there, ending on most.
+func nextCount(n, most int) int {
+	switch {
+	case n < 8:
+		return n + 1
+	case n < most:
+		return min(2*n, most)
+	}
+	return n + 1
+}
+
+func writeHost(w io.Writer, r hostReport) {
+	h, c := r.Host, r.CPU
+	fmt.Fprintf(w, "%s  (%s, %s/%s)\n", orUnknown(c.Model), orUnknown(c.Vendor), h.OS, h.Arch)
+	fmt.Fprintf(w, "cores        %d physical, %d logical, %d usable (%d physical) on NUMA nodes: %d\n", c.PhysicalCores, c.LogicalCores, c.UsableCores, c.UsablePhysical, c.NUMANodes)
+	fmt.Fprintf(w, "features     %s\n", strings.Join(c.Features.Names(), " "))
+	fmt.Fprintf(w, "caches       L1d %s, L2 %s, L3 %s\n", cacheSize(c.L1d), cacheSize(c.L2), cacheSize(c.L3))
+	fmt.Fprintf(w, "memory       %s total, %s available, limit %s\n", size(h.Memory.TotalBytes), size(h.Memory.AvailableBytes), size(h.Memory.LimitBytes))
+	if h.Cgroup.QuotaCPUs > 0 {
+		fmt.Fprintf(w, "quota        %.2f CPUs (cgroup v%d)\n", h.Cgroup.QuotaCPUs, h.Cgroup.Version)
+	}
+	fmt.Fprintf(w, "load         CPU %.0f %%, memory %.0f %%\n", 100*h.Load.CPUUtilization, 100*h.Load.MemoryUtilization)
+	fmt.Fprintf(w, "condition    virtualisation %s, governor %s, huge pages %s\n", orUnknown(h.Virtualization), orUnknown(h.Governor), orUnknown(h.HugePages))
+	fmt.Fprintf(w, "fingerprint  %s\n", r.fingerprint)
+	fmt.Fprintf(w, "GPUs         none: %s\n", gpuNote)
+	for _, threads := range sortedKeys(r.bandwidth) {
+		fmt.Fprintf(w, "read         %.1f GB/s with %d threads\n", r.bandwidth[threads]/1e9, threads)
+	}
+	for _, warning := range h.Warnings {
+		fmt.Fprintf(w, "unknown      %s\n", warning)
+	}
+}
+
+func cacheSize(c probe.Cache) string {
+	if c.Bytes == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d KiB x %d", c.Bytes>>10, c.Instances)
+}

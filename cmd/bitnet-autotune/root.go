@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+)
+
+// app is what every verb works with.
+type app struct {
+	out, err io.Writer
+	log      zerolog.Logger
+	store    string
+	format   string
+	level    string
+	quiet    bool
+}
+
+// run executes one command line and returns the exit code. Everything the process says goes through out and err.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	a := &app{out: out, err: errs}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if !errors.Is(err, errSilent) {
+		fmt.Fprintln(errs, "bitnet-autotune: "+oneLine(err))
+	}
+	return exitCode(err)
+}
+
+// oneLine keeps an error to a single line, whatever was wrapped in it.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bitnet-autotune",
+		Short: "Find, prove and remember the fastest way to run a 1.58-bit (BitNet) model on this host",
+		Long: `bitnet-autotune measures real ternary kernels on this host, proves the best setting against the default,
+remembers it, and answers with it from then on.
+
+Values come from, first wins: flag, environment (BITNET_AUTOTUNE_<FLAG>), config file, what was learned, heuristic.
+The config file is $BITNET_AUTOTUNE_CONFIG or $XDG_CONFIG_HOME/bitnet-autotune/config.json, one key per flag.
+
+Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy or no budget, 5 verification failed.`,
+		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t --budget 60s
+  bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp
+  bitnet-autotune explain --model bitnet-b1.58-2b-4t`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: a.settle,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.store, "store", defaultStore(), "state directory")
+	flags.StringVar(&a.format, "format", "text", "what to print: text or json")
+	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: debug, info, warn, error")
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
+	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
+		a.verifyVerb(), a.benchVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.versionVerb())
+	return root
+}
+
+// settle fills the flags that were not given from the environment and the config file, and sets the log up.
+func (a *app) settle(cmd *cobra.Command, _ []string) error {
+	sources, err := fillFlags(cmd.Flags(), os.LookupEnv)
+	if err != nil {
+		return usage(err)
+	}
+	if a.format != "text" && a.format != "json" {
+		return usage(fmt.Errorf("--format %q: text or json", a.format))
+	}
+	level, err := zerolog.ParseLevel(a.level)
+	if err != nil || a.level == "" {
+		return usage(fmt.Errorf("--log-level %q: debug, info, warn or error", a.level))
+	}
+	if a.quiet {
+		level = zerolog.ErrorLevel
+	}
+	a.log = zerolog.New(zerolog.ConsoleWriter{Out: a.err, NoColor: !isTerminal(a.err), TimeFormat: time.TimeOnly}).
+		Level(level).With().Timestamp().Logger()
+	for _, s := range sources {
+		a.log.Debug().Str("flag", s.flag).Str("value", s.value).Str("source", s.source).Msg("value")
+	}
+	return nil
+}
+
+// defaultStore is where state belongs by the XDG base directory rules.
+func defaultStore() string {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "bitnet-autotune")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "" // no home: plans come from facts alone, and verbs that keep something ask for --store
+	}
+	return filepath.Join(home, ".local", "state", "bitnet-autotune")
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// open returns a tuner over the store.
+func (a *app) open(opt tuner.Options) (*tuner.Tuner, error) {
+	opt.Store = a.store
+	return tuner.Open(opt)
+}
+
+// print writes v as the one JSON document of this command, or as text.
+func (a *app) print(v any, text func(io.Writer)) error {
+	if a.format == "json" {
+		return a.printJSON(v)
+	}
+	text(a.out)
+	return nil
+}
+
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+func (a *app) tuneVerb() *cobra.Command {
+	var model, objective, layout string
+	var b tuner.Budget
+	cmd := &cobra.Command{
+		Use:   "tune --model M",
+		Short: "Measure this host and learn the best config for a model",
+		Long: `Searches kernels, threads, batch, register tiles and prefetch for each regime (decode, small batch, prefill),
+checks every candidate bit for bit against the reference before its time counts, measures it in pairs with the default,
+and lets the best three meet the default again on fresh samples. What is proven better is published.
+
+A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.`,
+		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
+  bitnet-autotune tune --model falcon3-1b-1.58 --budget 15s --objective decode
+  bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.Objective, b.Layout = tuner.Objective(objective), kernels.Layout(layout)
+			return a.tune(cmd, model, b)
+		},
+	}
+	f := cmd.Flags()
+	a.modelFlag(cmd, &model)
+	f.DurationVar(&b.Time, "budget", time.Minute, "time for everything: set-up, search and the final duel")
+	f.StringVar(&objective, "objective", "mixed", "what to make fast: decode, prefill or mixed (512 prompt and 128 generated tokens)")
+	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, or auto for the best this build has")
+	f.StringVar(&b.Strategy, "strategy", "auto", "search strategy: "+strategyNames())
+	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
+	f.StringVar(&layout, "layout", "", "weight layout (default: "+string(kernels.I2S)+")")
+	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
+	return cmd
+}
+
+func (a *app) tune(cmd *cobra.Command, model string, b tuner.Budget) error {
+	if a.store == "" {
+		return usage(errors.New("--store: no home directory to keep results in; name a directory"))
+	}
+	p := newProgress(a)
+	t, err := a.open(tuner.Options{Progress: p.show})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	cert, err := t.Tune(cmd.Context(), model, b)
+	p.clear()
+	if cert != nil {
+		for _, w := range cert.Warnings {
+			a.log.Warn().Msg(w)
+		}
+		if perr := a.print(cert, func(w io.Writer) { writeCertificate(w, cert) }); perr != nil {
+			return perr
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if cert.Verdict == measure.Inconclusive {
+		return silently(exitInconclusive)
+	}
+	return nil
+}
+
+// writeCertificate prints a certificate for people.
+func writeCertificate(w io.Writer, c *tuner.Certificate) {
+	fmt.Fprintf(w, "%s  %s  (%s, %s)\n", c.Verdict, c.Model, c.Target, c.Objective)
+	fmt.Fprintln(w, verdictSentence(c))
+	fmt.Fprintln(w)
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "\tdefault\tbest\tfaster\tinterval\tverdict")
+	for _, r := range c.Regimes {
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%.3fx\t%.3f-%.3f\t%s\n", regimeName(r.Regime), rate(r.DefaultNs), rate(r.BestNs), r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High, r.Verdict)
+	}
+	tab.Flush()
+	fmt.Fprintln(w)
+	for _, r := range c.Regimes {
+		writeRegime(w, r)
+	}
+	if f := c.Roofline; f.DecodeFraction > 0 {
+		fmt.Fprintf(w, "read limit    %.1f GB/s with %d threads; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, f.ReadThreads, 100*f.DecodeFraction, boundBy(f))
+	}
+	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %.1f %%\n",
+		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, 100*c.NoiseFloor)
+	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
+	fmt.Fprintf(w, "note          %s\n", c.Note)
+}
+
+func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
+	name := regimeName(r.Regime)
+	fmt.Fprintf(w, "%-13s default  %s\n", name, tuner.Describe(r.Default))
+	if r.Verdict == measure.Adopt {
+		fmt.Fprintf(w, "%-13s adopted  %s\n", "", tuner.Describe(r.Best))
+	} else if r.Best != r.Default {
+		fmt.Fprintf(w, "%-13s closest  %s\n", "", tuner.Describe(r.Best))
+	}
+	for _, up := range r.RunnersUp {
+		if up.Arm != r.Best {
+			fmt.Fprintf(w, "%-13s %-8s %s: %.3fx\n", "", up.Role, tuner.Describe(up.Arm), up.Ratio.Estimate)
+		}
+	}
+	fmt.Fprintf(w, "%-13s search   %s\n", "", r.Stopped)
+}
+
+func verdictSentence(c *tuner.Certificate) string {
+	switch {
+	case c.Interrupted && c.Verdict == measure.Inconclusive:
+		return "Interrupted before anything could be proven; what was measured is kept, and the next run goes on from it."
+	case c.Verdict == measure.Adopt:
+		return fmt.Sprintf("A request of this objective takes %.3f times less time than with the default (%.0f %% interval %.3f-%.3f).",
+			c.Ratio.Estimate, 100*c.Ratio.Confidence, c.Ratio.Low, c.Ratio.High)
+	case c.Verdict == measure.Keep:
+		return "The default is as good as anything found; it stays."
+	}
+	return "Nothing could be proven better or ruled out within the budget; the default stays. A longer run goes on from here."
+}
+
+func boundBy(f tuner.Roofline) string {
+	if f.DecodeFraction >= 0.9 {
+		return ": bound by memory, more threads cannot help"
+	}
+	return ""
+}
+
+func regimeName(r target.Regime) string {
+	switch r {
+	case target.SmallBatch:
+		return fmt.Sprintf("batch of %d", tuner.SmallBatchTokens)
+	}
+	return string(r)
+}
+
+func rate(nsPerToken float64) string {
+	if nsPerToken <= 0 {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.1f tok/s", 1e9/nsPerToken)
+}

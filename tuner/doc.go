@@ -1,0 +1,48 @@
+/*
+Package tuner finds, proves and remembers the fastest correct way to run a ternary (1.58-bit) model on this host.
+
+# Basics
+
+	t, err := tuner.Open(tuner.Options{Store: dir})
+	defer t.Close()
+	plan, err := t.Plan(ctx, "bitnet-b1.58-2b-4t")                      // at once, from what is known
+	cert, err := t.Tune(ctx, "bitnet-b1.58-2b-4t", tuner.Budget{Time: time.Minute}) // measures
+
+Plan answers from the published snapshot: pinned, else measured here, else derived for other limits, else learned on a
+host like this one, else the heuristic. Its Reason says in one sentence why, and which part of the key missed.
+
+Tune is a straight line. The host and the model make a Problem. For each regime (decode, small batch, prefill) rules cut
+the space before anything is measured, the log of earlier runs is told to the strategy, and every arm it asks for is
+verified bit for bit and then timed in interleaved pairs with the default. The best three meet the default again on
+fresh samples, and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was
+proven is published; an inconclusive run publishes nothing.
+
+# Caveats
+
+Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
+these models is larger than the ternary body.
+
+The default arm is what bitnet.cpp's class of engine does (see Problem.Default). A host where the heuristic already is
+the best shows a large gain over that default and none over the heuristic; the certificate lists both.
+
+Costs are ratios to the default and only comparable with the same default and kernel table, so a record of another
+kernel table or another default is kept but not told to a strategy.
+
+# Decisions
+
+2026-11-21: The regimes are searched one after the other and not as one product space: no knob of one changes the cost
+of another within a layout. The product of the three spaces has millions of points, the sum has hundreds.
+
+2026-11-21: A trial's cost is the ratio to the default of the same few milliseconds, not a time. A time would carry the
+host's drift into the comparison of arms measured seconds apart.
+
+2026-11-21: Only fresh samples decide. The winner of a search is partly chosen by luck, so its own samples flatter it.
+
+2026-11-21: Among finalists within 1 % of the fastest, what was proven before stays, else the one with the fewest
+differences from the default wins: the same host should give the same answer twice (see wish 7 of users: FlashInfer
+4433, TensorRT 4730). The road not taken: always the fastest, which is a coin toss inside the noise.
+
+2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
+time and a setting, but no weight in the ratio.
+*/
+package tuner

@@ -1,0 +1,405 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// How a duel decides.
+const (
+	duelConfidence = 0.99 // of the interval that must clear the threshold
+	minGain        = 0.01 // a gain below 1 % is not worth another configuration
+	finalists      = 3
+	tieBand        = 0.01 // finalists this close are equal: then stability and simplicity decide
+	duelBlocks     = 48   // at most; enough to prove a gain of 5 % on a noisy shared host
+	leastBlocks    = 12   // below it the interval of three finalists is unbounded
+)
+
+// search is the tuning of one regime: what its steps share.
+type search struct {
+	*tune
+	regime    target.Regime
+	space     *bandit.Space
+	strategy  bandit.Strategy
+	base      measure.Subject
+	baseArm   target.Arm
+	block     time.Duration // about how long one paired block takes
+	searchEnd time.Time     // the search gives way to the duel
+	end       time.Time     // the regime's share is used up
+	arms      map[int]*arm
+	learned   *target.Arm // what an earlier run proved, if anything
+	verdict   RegimeVerdict
+}
+
+// arm is a point of the space with its comparison to the default.
+type arm struct {
+	arm    target.Arm
+	pair   *measure.Pair // nil: it could not be prepared
+	status bandit.Status
+	note   string
+}
+
+// regime tunes one regime until end.
+func (r *tune) regime(ctx context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
+	s := &search{tune: r, regime: regime, arms: map[int]*arm{}, end: end, baseArm: r.problem.Default().Arm(regime)}
+	s.verdict = RegimeVerdict{Regime: regime, Verdict: measure.Inconclusive, Default: s.baseArm, Best: s.baseArm}
+	if err := s.begin(ctx); err != nil {
+		if ctx.Err() != nil {
+			s.verdict.Stopped = "interrupted before the default was measured"
+			return s.verdict, nil
+		}
+		return s.verdict, err
+	}
+	s.explore(ctx)
+	s.duel(ctx)
+	return s.verdict, nil
+}
+
+// begin makes the space and the strategy, tells it what is known, and prepares the default.
+func (s *search) begin(ctx context.Context) error {
+	space, err := s.problem.space(s.regime)
+	if err != nil {
+		return err
+	}
+	s.space = space
+	s.verdict.SpaceSize = space.Size()
+	for _, c := range space.Cuts() {
+		s.verdict.Cuts = append(s.verdict.Cuts, Cut{Reason: c.Reason, Points: c.Points})
+	}
+	if s.base, err = s.target.Prepare(ctx, s.regime, s.baseArm); err != nil {
+		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+	}
+	if err := s.calibrate(ctx); err != nil {
+		return err
+	}
+	left := s.end.Sub(s.now())
+	s.searchEnd = s.end.Add(-min(left/3, finalists*duelBlocks*s.block))
+	name := s.budget.Strategy
+	if name == "" {
+		name = "auto"
+	}
+	s.strategy, err = bandit.New(name, space, bandit.Options{
+		Seed: s.budget.Seed, Start: s.starts(), Budget: int(s.searchEnd.Sub(s.now()) / s.block),
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBadBudget, err)
+	}
+	s.tellKnown()
+	return nil
+}
+
+// calibrate warms the default up, finds how long a paired block takes, and in the first regime measures with it what
+// this host cannot tell from no gain.
+func (s *search) calibrate(ctx context.Context) error {
+	ready, err := s.timer.Warm(ctx, s.base)
+	if err != nil {
+		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+	}
+	started := s.now()
+	sample, err := s.timer.Measure(ctx, s.base, 4)
+	if err != nil {
+		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+	}
+	s.verdict.DefaultNs = sample.Median
+	s.block = max(s.now().Sub(started), time.Millisecond)
+	if !ready.Steady {
+		s.warn(fmt.Sprintf("%s: the default never became steady while warming up", s.regime))
+	}
+	if s.floor > 0 {
+		return nil
+	}
+	blocks := int(s.end.Sub(s.now()) / 20 / s.block)
+	s.floor, err = s.timer.NoiseFloor(ctx, s.base, min(max(blocks, 8), 20))
+	if errors.Is(err, measure.ErrFewSamples) {
+		s.warn("the noise floor could not be measured: " + err.Error())
+		return nil
+	}
+	return err
+}
+
+// starts are the arms asked for first: the default, the heuristic, and what an earlier run proved.
+func (s *search) starts() []bandit.Point {
+	var points []bandit.Point
+	add := func(a target.Arm) {
+		if p, ok := pointOf(s.space, a); ok {
+			points = append(points, p)
+		}
+	}
+	add(s.baseArm)
+	add(s.problem.Heuristic().Arm(s.regime))
+	snapshot, err := s.tuner.snapshot()
+	if err != nil || snapshot == nil {
+		return points
+	}
+	for _, c := range s.problem.learned(snapshot) {
+		if c.ok {
+			a := c.plan.Config.Arm(s.regime)
+			add(a)
+			if s.learned == nil && c.source == Measured {
+				s.learned = &a
+			}
+		}
+	}
+	return points
+}
+
+// tellKnown resumes: the default costs 1 by definition, and whatever earlier runs measured against this very default
+// with this very kernel table is told to the strategy.
+func (s *search) tellKnown() {
+	if p, ok := pointOf(s.space, s.baseArm); ok {
+		s.strategy.Tell(bandit.Trial{Point: p, Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
+	}
+	trials, err := s.known()
+	if err != nil {
+		s.warn("earlier measurements could not be read: " + err.Error())
+	}
+	s.verdict.Known = len(trials)
+	s.strategy.Tell(trials...)
+}
+
+// explore asks, measures and tells until the time for searching is used up or there is nothing left to learn.
+func (s *search) explore(ctx context.Context) {
+	for {
+		switch {
+		case ctx.Err() != nil:
+			s.verdict.Stopped = "interrupted"
+			return
+		case !s.now().Before(s.searchEnd):
+			s.verdict.Stopped = "the time for searching was used up"
+			return
+		}
+		asked := s.strategy.Ask(1)
+		if len(asked) == 0 {
+			s.verdict.Stopped = "nothing left to learn"
+			return
+		}
+		for _, trial := range asked {
+			done, ok := s.evaluate(ctx, trial)
+			if !ok {
+				return
+			}
+			s.strategy.Tell(done)
+			s.report("search", trial.Point)
+		}
+	}
+}
+
+// evaluate measures a trial in paired blocks against the default. It is not ok when the context ended before anything
+// was measured.
+func (s *search) evaluate(ctx context.Context, trial bandit.Trial) (bandit.Trial, bool) {
+	started := s.now()
+	a := s.prepare(ctx, trial.Point)
+	if ctx.Err() != nil {
+		s.verdict.Stopped = "interrupted"
+		return trial, false
+	}
+	var before measure.Comparison
+	if a.pair != nil {
+		before = a.pair.Result()
+		for range max(1, trial.Want) {
+			if err := a.pair.Block(ctx); err != nil {
+				a.fail(ctx, err)
+				break
+			}
+		}
+	}
+	done := bandit.Trial{Point: trial.Point, Status: a.status, Elapsed: s.now().Sub(started)}
+	var fresh measure.Comparison
+	if a.pair != nil {
+		fresh = a.pair.Result()
+		for _, l := range fresh.LogRatios[len(before.LogRatios):] {
+			done.Costs = append(done.Costs, math.Exp(-l))
+		}
+		s.verdict.Censored += fresh.Censored - before.Censored
+	}
+	if a.status == bandit.OK && len(done.Costs) == 0 {
+		a.note = "every sample was censored: the host was throttled or its CPU stolen"
+	}
+	s.record(a, done, fresh)
+	return done, true
+}
+
+// prepare returns the arm of a point, made ready and proven correct the first time it is asked for.
+func (s *search) prepare(ctx context.Context, point bandit.Point) *arm {
+	i, _ := s.space.Index(point)
+	if known, ok := s.arms[i]; ok {
+		return known
+	}
+	a := &arm{arm: s.problem.armAt(s.space, point), status: bandit.OK}
+	subject, err := s.target.Prepare(ctx, s.regime, a.arm)
+	if ctx.Err() != nil {
+		return a
+	}
+	s.arms[i] = a
+	s.verdict.Evaluations++
+	if err != nil {
+		a.fail(ctx, err)
+		s.verdict.Failed++
+		return a
+	}
+	a.pair = s.timer.Pair(s.base, subject)
+	return a
+}
+
+// fail takes down why an arm cannot be measured further; a cancelled context is no fault of the arm.
+func (a *arm) fail(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.Is(err, target.ErrMismatch):
+		a.status = bandit.Mismatch
+	case errors.Is(err, target.ErrRejected):
+		a.status = bandit.Rejected
+	case errors.Is(err, target.ErrOutOfMemory):
+		a.status = bandit.OutOfMemory
+	default:
+		a.status = bandit.Crash
+	}
+	a.note = err.Error()
+}
+
+// duel compares the most promising arms with the default on fresh samples, those of the search being biased by the
+// choice, and decides. The intervals are widened for the number of finalists (Bonferroni), since the best is taken.
+func (s *search) duel(ctx context.Context) {
+	var duels []contender
+	rivals := s.rivals()
+	for i, a := range rivals {
+		share := s.end.Sub(s.now()) / time.Duration(len(rivals)-i)
+		c := s.compare(ctx, a, len(rivals), share)
+		if c.Blocks > 0 {
+			duels = append(duels, contender{arm: a.arm, comparison: c, verdict: s.decide(c)})
+		}
+	}
+	s.settle(duels)
+}
+
+// contender is a finalist with its fresh comparison.
+type contender struct {
+	arm        target.Arm
+	comparison measure.Comparison
+	verdict    measure.Verdict
+}
+
+// rivals are the arms that duel with the default: the strategy's best and what an earlier run proved.
+func (s *search) rivals() []*arm {
+	var list []*arm
+	recommended, _ := s.strategy.(bandit.Recommender)
+	if recommended == nil {
+		return nil
+	}
+	for _, point := range recommended.Recommend(finalists + 1) {
+		a := s.problem.armAt(s.space, point)
+		if a == s.baseArm || len(list) == finalists {
+			continue
+		}
+		list = append(list, &arm{arm: a})
+	}
+	return list
+}
+
+// compare duels one finalist with the default in at most share.
+func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duration) measure.Comparison {
+	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + Describe(a.arm), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
+	subject, err := s.target.Prepare(ctx, s.regime, a.arm)
+	if err != nil {
+		return measure.Comparison{}
+	}
+	ctx, cancel := s.tune.until(ctx, s.end)
+	defer cancel()
+	c, err := s.timer.Compare(ctx, s.base, subject, measure.CompareOptions{
+		Blocks:     min(max(int(share/s.block), leastBlocks), duelBlocks),
+		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain, NoiseFloor: s.floor,
+	})
+	s.verdict.Censored += c.Censored
+	if err != nil && ctx.Err() == nil {
+		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", Describe(a.arm), err))
+		return measure.Comparison{}
+	}
+	return c
+}
+
+func (s *search) decide(c measure.Comparison) measure.Verdict {
+	return measure.Decide(c, minGain, s.floor)
+}
+
+// settle takes the winner among the contenders.
+func (s *search) settle(duels []contender) {
+	if len(duels) == 0 {
+		if s.verdict.Stopped == "nothing left to learn" {
+			s.verdict.Verdict = measure.Keep
+			s.verdict.Ratio = Ratio{Estimate: 1, Low: 1, High: 1, Confidence: duelConfidence}
+		}
+		return
+	}
+	sort.SliceStable(duels, func(i, j int) bool { return duels[i].comparison.Ratio > duels[j].comparison.Ratio })
+	winner := s.winner(duels)
+	s.verdict.Verdict = winner.verdict
+	s.verdict.Best = winner.arm
+	s.verdict.Ratio = ratioOf(winner.comparison)
+	s.verdict.Blocks = winner.comparison.Blocks
+	s.verdict.DefaultNs, s.verdict.BestNs = winner.comparison.Base.Median, winner.comparison.Cand.Median
+	for _, d := range duels {
+		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison), Role: "finalist"})
+	}
+	for _, w := range winner.comparison.Warnings {
+		s.verdict.Warnings = append(s.verdict.Warnings, w.Error())
+	}
+}
+
+// winner is the fastest contender, unless others are as fast within the tie band: then what an earlier run proved
+// stays, else the one with the fewest differences from the default wins, so that the same host gives the same answer.
+func (s *search) winner(sorted []contender) contender {
+	best := sorted[0]
+	for _, c := range sorted[1:] {
+		if c.verdict != best.verdict || c.comparison.Ratio < sorted[0].comparison.Ratio*(1-tieBand) {
+			continue
+		}
+		if s.stability(c.arm) < s.stability(best.arm) {
+			best = c
+		}
+	}
+	return best
+}
+
+// stability orders equals: 0 for what was proven before, else the number of knobs that differ from the default.
+func (s *search) stability(a target.Arm) int {
+	if s.learned != nil && a == *s.learned {
+		return 0
+	}
+	d, n := s.baseArm, 1
+	for _, differs := range []bool{a.Kernel != d.Kernel, a.Threads != d.Threads, a.Batch != d.Batch, a.Blocking.Tile != d.Blocking.Tile,
+		a.Blocking.PrefetchBytes != d.Blocking.PrefetchBytes, a.Blocking.ChunkRows != d.Blocking.ChunkRows} {
+		if differs {
+			n++
+		}
+	}
+	return n
+}
+
+func ratioOf(c measure.Comparison) Ratio {
+	return Ratio{Estimate: c.Ratio, Low: c.Low, High: c.High, Confidence: c.Confidence}
+}
+
+// report tells the progress of the search.
+func (s *search) report(phase string, point bandit.Point) {
+	e := Event{Phase: phase, Regime: s.regime, Text: Describe(s.problem.armAt(s.space, point)), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()}
+	if r, ok := s.strategy.(bandit.Recommender); ok {
+		if best := r.Recommend(1); len(best) > 0 {
+			i, _ := s.space.Index(best[0])
+			if a := s.arms[i]; a != nil && a.pair != nil {
+				e.Incumbent, e.Ratio = Describe(a.arm), a.pair.Result().Ratio
+			}
+		}
+	}
+	s.tell(e)
+}
+
+func (s *search) warn(text string) { s.warnings = append(s.warnings, text) }

@@ -1,0 +1,252 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// Budget bounds a tune run and says what it is for. Only Time is needed.
+type Budget struct {
+	Time       time.Duration  // everything included: setting up, searching, the final duel
+	Objective  Objective      // "" = ObjectiveMixed
+	Target     string         // "" or "auto" = the best target this build has for the host: "cpu"
+	Strategy   string         // "" = bandit's "auto"
+	Seed       uint64         // of search and of the random weights
+	Layout     kernels.Layout // "" = kernels.I2S
+	MaxThreads int            // 0 = every usable core
+}
+
+// ErrBadBudget is wrapped by the errors of a Budget that cannot be.
+var ErrBadBudget = errors.New("bad budget")
+
+// Event is what a run tells while it works.
+type Event struct {
+	Phase       string // "setup", "search", "duel", "roofline", "done"
+	Regime      target.Regime
+	Text        string  // what happened, for a log line
+	Incumbent   string  // the best arm so far, described; "" = the default
+	Ratio       float64 // its measured gain over the default so far; 0 unknown
+	Evaluations int
+	SpaceSize   int
+	Left        time.Duration
+}
+
+// tune is one run: what its steps share.
+type tune struct {
+	tuner    *Tuner
+	problem  Problem
+	budget   Budget
+	store    *history.Store // nil = nothing is kept
+	target   target.Target
+	timer    *measure.Timer
+	now      func() time.Time
+	floor    float64 // what this host cannot tell from no gain at all
+	run      uint64
+	seq      uint32
+	started  time.Time
+	deadline time.Time
+	pending  []history.Record // not yet accepted by the store
+	warnings []string
+}
+
+// Tune measures: it searches the settings of each regime of the objective, duels the best of them with the default on
+// fresh samples, publishes what was proven and returns the certificate. A run resumes what earlier runs recorded.
+// When ctx ends, everything measured is kept and the certificate says what could be decided by then; so a nil error
+// goes with an Interrupted certificate.
+func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certificate, error) {
+	r, err := t.newTune(ctx, model, budget)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := r.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
+	measuring, cancel := r.until(ctx, r.deadline)
+	defer cancel()
+	if err := r.open(measuring); err != nil {
+		return nil, err
+	}
+	defer r.target.Close()
+	return r.measure(ctx, measuring)
+}
+
+func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, error) {
+	if b.Time <= 0 {
+		return nil, fmt.Errorf("%w: budget %v: a positive duration such as 60s", ErrBadBudget, b.Time)
+	}
+	p, err := t.problem(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.apply(b); err != nil {
+		return nil, err
+	}
+	store, err := t.openStore()
+	if err != nil {
+		return nil, err
+	}
+	now := t.opt.Now()
+	return &tune{tuner: t, problem: p, budget: b, store: store, run: history.NewRunID(time.Now()), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
+}
+
+// until bounds ctx by a moment on the run's clock.
+func (r *tune) until(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, end.Sub(r.now()))
+}
+
+// apply checks a budget against the host and takes over what it asks for.
+func (p *Problem) apply(b Budget) error {
+	objective, err := ParseObjective(string(b.Objective))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBadBudget, err)
+	}
+	p.Objective = objective
+	if b.Layout != "" {
+		p.Layout = b.Layout
+	}
+	if _, ok := kernels.FormatOf(p.Layout); !ok {
+		return fmt.Errorf("%w: layout %q: one of %v", ErrBadBudget, p.Layout, kernels.Layouts())
+	}
+	if usable := p.Host.CPU.UsableCores; b.MaxThreads < 0 || b.MaxThreads > usable {
+		return fmt.Errorf("%w: max threads %d: this host can use 1 to %d", ErrBadBudget, b.MaxThreads, usable)
+	}
+	p.MaxThreads = b.MaxThreads
+	switch b.Target {
+	case "", "auto", "cpu":
+		p.Target = "cpu"
+	default:
+		return fmt.Errorf("%w: target %q: this build measures cpu (auto picks it)", ErrBadBudget, b.Target)
+	}
+	return nil
+}
+
+func (r *tune) open(ctx context.Context) error {
+	rig, err := r.tuner.opt.Rig(ctx, r.problem, r.budget.Seed)
+	r.target, r.timer = rig.Target, rig.Timer
+	return err
+}
+
+// measure runs the regimes one after the other and puts the certificate together. ctx is the caller's, measuring ends
+// with the budget as well.
+func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
+	cert := r.certificate()
+	for i, regime := range Regimes {
+		share := r.share(i)
+		if share == 0 {
+			continue
+		}
+		verdict, err := r.regime(measuring, regime, r.now().Add(share))
+		if err != nil {
+			return nil, err
+		}
+		cert.Regimes = append(cert.Regimes, verdict)
+	}
+	r.roofline(measuring, cert)
+	cert.Interrupted, cert.NoiseFloor = ctx.Err() != nil, r.floor
+	return cert, r.finish(cert)
+}
+
+// share is the time the i-th regime may take: its part of what is left, so that time an earlier regime did not need
+// goes to the later ones.
+func (r *tune) share(i int) time.Duration {
+	var rest float64
+	for _, later := range Regimes[i:] {
+		rest += r.problem.Objective.share(later)
+	}
+	if rest == 0 {
+		return 0
+	}
+	left := r.deadline.Sub(r.now()) - rooflineTime(r.budget.Time)
+	return time.Duration(max(1, float64(left)*r.problem.Objective.share(Regimes[i])/rest))
+}
+
+func (r *tune) certificate() *Certificate {
+	standard := r.problem.Default()
+	return &Certificate{
+		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
+		Target: r.target.Name(), Run: fmt.Sprintf("%016x", r.run),
+		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
+	}
+}
+
+// finish completes the certificate, keeps what the store did not take before, and publishes.
+func (r *tune) finish(cert *Certificate) error {
+	for _, regime := range Regimes {
+		if r.problem.Objective.share(regime) == 0 {
+			*cert.Best.Config.setting(regime) = *r.untuned(regime)
+		}
+	}
+	cert.Warnings = append(cert.Warnings, r.warnings...)
+	cert.summarise(r.now().Sub(r.started))
+	cert.Best.Config.WorkspaceBytes = cert.Best.Config.workspace(r.problem.Model)
+	return r.publish(cert)
+}
+
+// untuned is the setting of a regime that this run did not measure: what was learned before, else the heuristic.
+func (r *tune) untuned(regime target.Regime) *Setting {
+	snapshot, err := r.tuner.snapshot()
+	if err != nil {
+		snapshot = nil
+	}
+	plan := r.problem.plan(snapshot)
+	return plan.Config.setting(regime)
+}
+
+// rooflineTime is kept back for the comparison with the read loop.
+func rooflineTime(budget time.Duration) time.Duration { return min(2*time.Second, budget/20) }
+
+// reader is a target that can time a plain read of the weights.
+type reader interface {
+	ReadSubject(threads int) (measure.Subject, error)
+	WeightBytes() uint64
+}
+
+// roofline compares the decode setting that will be published with a plain read loop over the same weights.
+func (r *tune) roofline(ctx context.Context, cert *Certificate) {
+	cpu, ok := r.target.(reader)
+	if !ok || len(cert.Regimes) == 0 || cert.Regimes[0].Regime != target.Decode {
+		return
+	}
+	r.tell(Event{Phase: "roofline", Text: "comparing decode with a plain read of the same weights"})
+	d := cert.Regimes[0]
+	arm := d.Default
+	if d.Verdict == measure.Adopt {
+		arm = d.Best
+	}
+	decode, err := r.target.Prepare(ctx, target.Decode, arm)
+	if err != nil {
+		return
+	}
+	read, err := cpu.ReadSubject(arm.Threads)
+	if err != nil {
+		return
+	}
+	ctx, cancel := r.until(ctx, r.deadline)
+	defer cancel()
+	c, _ := r.timer.Compare(ctx, decode, read, measure.CompareOptions{Blocks: 12, Looks: 1})
+	if c.Blocks == 0 {
+		return
+	}
+	cert.Roofline = Roofline{
+		ReadBandwidth: float64(cpu.WeightBytes()) / c.Cand.Median * 1e9, ReadThreads: arm.Threads,
+		DecodeFraction: 1 / c.Ratio, WeightBytes: cpu.WeightBytes(),
+	}
+}
+
+func (r *tune) tell(e Event) {
+	if r.tuner.opt.Progress == nil {
+		return
+	}
+	e.Left = max(0, r.deadline.Sub(r.now()))
+	r.tuner.opt.Progress(e)
+}

@@ -1,0 +1,185 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// Options are how a Tuner is opened. The zero value works: it keeps nothing beyond the process.
+type Options struct {
+	// Store is the state directory. If it is empty, plans come from facts alone and Tune keeps its results in memory.
+	Store string
+	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
+	Host *probe.Host
+	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
+	Progress func(Event)
+	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.
+	Rig func(ctx context.Context, p Problem, seed uint64) (Rig, error)
+	// Now is the clock of budgets. If nil, time.Now; a simulation has its own.
+	Now func() time.Time
+}
+
+// Rig is what a run measures with: a target, and a timer that knows the target's clock.
+type Rig struct {
+	Target target.Target
+	Timer  *measure.Timer
+}
+
+// Tuner finds, remembers and answers how models run best on this host. It is safe for concurrent use, and several
+// processes may use one store at once.
+type Tuner struct {
+	opt    Options
+	reader *history.Reader // nil without a store
+
+	host  func() (probe.Host, error)
+	mu    sync.RWMutex
+	plans map[string]*remembered
+}
+
+// remembered is a plan with the time at which the snapshot was last looked at.
+type remembered struct {
+	plan    Plan
+	problem Problem
+	checked atomic.Int64 // unix nanoseconds
+}
+
+// fresh is how long a plan is served before the published snapshot is looked at again (a stat, 1 µs).
+const fresh = time.Second
+
+// Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
+// to keep.
+func Open(opt Options) (*Tuner, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Rig == nil {
+		opt.Rig = liveCPU
+	}
+	t := &Tuner{opt: opt, plans: map[string]*remembered{}}
+	if opt.Store != "" {
+		t.reader = history.NewReader(opt.Store)
+	}
+	t.host = sync.OnceValues(func() (probe.Host, error) {
+		if opt.Host != nil {
+			return *opt.Host, nil
+		}
+		return probe.Local(context.Background())
+	})
+	return t, nil
+}
+
+// Close releases what the tuner holds. Plans handed out stay valid.
+func (t *Tuner) Close() error { return nil }
+
+// Plan answers how a model (a preset's name or a GGUF file's path) should run on this host. It never measures, never
+// opens the database, and never fails for want of data: with nothing learned it answers from facts, and a damaged
+// snapshot is a reason in the plan, not an error. Errors are for a model that cannot be read.
+func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
+	t.mu.RLock()
+	known := t.plans[name]
+	t.mu.RUnlock()
+	if known != nil && time.Now().UnixNano()-known.checked.Load() < int64(fresh) {
+		return known.plan, nil
+	}
+	return t.load(ctx, name)
+}
+
+// load plans anew and remembers the answer.
+func (t *Tuner) load(ctx context.Context, name string) (Plan, error) {
+	p, err := t.problem(ctx, name)
+	if err != nil {
+		return Plan{}, err
+	}
+	snapshot, err := t.snapshot()
+	made := &remembered{plan: p.plan(snapshot), problem: p}
+	if err != nil {
+		made.plan.Reason += "; the learned configs could not be read: " + err.Error()
+	}
+	made.checked.Store(time.Now().UnixNano())
+	t.mu.Lock()
+	t.plans[name] = made
+	t.mu.Unlock()
+	return made.plan, nil
+}
+
+// problem is the question that Plan answers for a model: this host, the CPU, any objective.
+func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
+	if err := ctx.Err(); err != nil {
+		return Problem{}, err
+	}
+	m, err := model.Load(name)
+	if err != nil {
+		return Problem{}, err
+	}
+	if len(m.Shapes) == 0 {
+		return Problem{}, fmt.Errorf("model %s: it holds no ternary matmuls to tune", name)
+	}
+	host, err := t.host()
+	if err != nil {
+		return Problem{}, err
+	}
+	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, Layout: kernels.I2S}, nil
+}
+
+// snapshot reads what was published; nil without error where nothing was.
+func (t *Tuner) snapshot() (*history.Snapshot, error) {
+	if t.reader == nil {
+		return nil, nil
+	}
+	s, err := t.reader.Load()
+	if errors.Is(err, history.ErrNoSnapshot) {
+		return nil, nil
+	}
+	return s, err
+}
+
+// forget drops the remembered plans, so that the next call sees what was just published.
+func (t *Tuner) forget() {
+	t.mu.Lock()
+	clear(t.plans)
+	t.mu.Unlock()
+}
+
+// openStore opens the history for writing.
+func (t *Tuner) openStore() (*history.Store, error) {
+	if t.opt.Store == "" {
+		return nil, nil
+	}
+	return history.Open(t.opt.Store, history.Options{})
+}
+
+// countRecords counts the measurements kept for a problem; 0 where there is no store.
+func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
+	if t.opt.Store == "" || !history.Exists(t.opt.Store) {
+		return 0, nil
+	}
+	store, err := history.Open(t.opt.Store, history.Options{ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	err = store.Records(ctx, history.Filter{Host: p.Host.Fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target},
+		func(history.Record) error { n++; return nil })
+	return n, err
+}
+
+// liveCPU is the rig of this machine.
+func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {
+	cpu, err := target.NewCPU(ctx, p.Host, p.Model, target.CPUOptions{Layout: p.Layout, Seed: seed})
+	if err != nil {
+		return Rig{}, err
+	}
+	return Rig{Target: cpu, Timer: &measure.Timer{Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+}

@@ -1,0 +1,124 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// Outcome is how a check of the learned config ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Confirmed Outcome = "CONFIRMED" // right, and no slower than the default
+	Failed    Outcome = "FAILED"    // wrong, or proven slower
+	Undecided Outcome = "INCONCLUSIVE"
+)
+
+// slack is how much slower than the default a learned setting may be within a confirmation: below it the difference
+// is not worth a tune.
+const slack = 0.01
+
+// ErrNothingLearned means that a check was asked for where nothing was measured yet.
+var ErrNothingLearned = errors.New("nothing was learned here yet; run tune first")
+
+// Verification is the result of a paired check, now, of what was learned against the default.
+type Verification struct {
+	Verdict Outcome       `json:"verdict"`
+	Model   string        `json:"model"`
+	Source  Source        `json:"source"`
+	Regimes []RegimeCheck `json:"regimes"`
+	Elapsed float64       `json:"elapsed_seconds"`
+}
+
+// RegimeCheck is the part of a Verification that belongs to one regime.
+type RegimeCheck struct {
+	Regime  target.Regime `json:"regime"`
+	Verdict Outcome       `json:"verdict"`
+	Ratio   Ratio         `json:"ratio"`
+	Reason  string        `json:"reason"`
+}
+
+// Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
+// pairs, within budget. It changes nothing.
+func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) (*Verification, error) {
+	plan, err := t.Plan(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Source == Heuristic {
+		return nil, fmt.Errorf("verify %s: %w", plan.Model, ErrNothingLearned)
+	}
+	r, err := t.newTune(ctx, model, Budget{Time: budget})
+	if err != nil {
+		return nil, err
+	}
+	measuring, cancel := r.until(ctx, r.deadline)
+	defer cancel()
+	if err := r.open(measuring); err != nil {
+		return nil, err
+	}
+	defer r.target.Close()
+	v := &Verification{Verdict: Confirmed, Model: plan.Model, Source: plan.Source}
+	for i, regime := range Regimes {
+		end := r.now().Add(r.deadline.Sub(r.now()) / time.Duration(len(Regimes)-i))
+		check := r.check(measuring, regime, plan.Config.Arm(regime), end)
+		v.Regimes = append(v.Regimes, check)
+		v.Verdict = worse(v.Verdict, check.Verdict)
+	}
+	v.Elapsed = r.now().Sub(r.started).Seconds()
+	return v, ctx.Err()
+}
+
+// worse is the graver of two outcomes.
+func worse(a, b Outcome) Outcome {
+	for _, o := range []Outcome{Failed, Undecided} {
+		if a == o || b == o {
+			return o
+		}
+	}
+	return Confirmed
+}
+
+func (r *tune) check(ctx context.Context, regime target.Regime, learned target.Arm, end time.Time) RegimeCheck {
+	c := RegimeCheck{Regime: regime, Verdict: Undecided}
+	standard := r.problem.Default().Arm(regime)
+	r.tell(Event{Phase: "verify", Regime: regime, Text: Describe(learned)})
+	subject, err := r.target.Prepare(ctx, regime, learned)
+	switch {
+	case ctx.Err() != nil:
+		c.Reason = "the time was used up"
+		return c
+	case err != nil:
+		c.Verdict, c.Reason = Failed, err.Error()
+		return c
+	case learned == standard:
+		c.Verdict, c.Reason = Confirmed, "the learned setting is the default, and right"
+		return c
+	}
+	base, err := r.target.Prepare(ctx, regime, standard)
+	if err != nil {
+		c.Reason = "the default could not be prepared: " + err.Error()
+		return c
+	}
+	ctx, cancel := r.until(ctx, end)
+	defer cancel()
+	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: duelBlocks, Confidence: duelConfidence})
+	c.Ratio = ratioOf(result)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		c.Verdict, c.Reason = Failed, err.Error()
+	case result.Blocks < leastBlocks:
+		c.Reason = "too few samples within the budget"
+	case result.High < 1:
+		c.Verdict = Failed
+	case result.Low > 1-slack:
+		c.Verdict = Confirmed
+	}
+	return c
+}
