@@ -48,7 +48,7 @@ func (h *halving) next() (Trial, bool) {
 	if t, ok := h.promote(field); ok {
 		return t, true
 	}
-	if i, ok := h.fresh1(field); ok {
+	if i, ok := h.newcomer(field); ok {
 		return h.ask(i, 1), true
 	}
 	for _, r := range field {
@@ -102,8 +102,8 @@ func (h *halving) promote(field []runner) (Trial, bool) {
 	return Trial{}, false
 }
 
-// fresh1 returns a new point: in turn a spread one and a neighbour of the best that have one.
-func (h *halving) fresh1(field []runner) (int, bool) {
+// newcomer returns a new point: in turn a spread one and a neighbour of the best that have one.
+func (h *halving) newcomer(field []runner) (int, bool) {
 	dice := h.dice()
 	if len(h.arms) >= firstLooks && len(h.arms)%3 != 0 {
 		if i, ok := h.nearby(field, dice); ok {
