@@ -1,167 +1,182 @@
 package bandit
 
 import (
+	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distmv"
 )
 
-var (
-	expLens   = []float64{0.25, 0.5, 1}
-	expAmps   = []float64{0.003, 0.02, 0.06, 0.2, 0.6}
-	expSubset = 64
-)
+// modelled is how many measured arms a belief is computed from, the best ones: the time grows with its cube.
+const modelled = 128
 
-// belief is what the samples say about every point of the space
+// grain is the step in which log costs are compared, a millionth: so far below any noise that it decides nothing, so
+// far above rounding that every platform decides alike.
+const grain = 1e-6
+
+// jitter is a variance that keeps matrices positive definite.
+const jitter = 1e-7
+
+// belief is the posterior of the log cost of every point, given all samples: normal, with the effects whose marginal
+// likelihood is best (Rasmussen and Williams 2006, sections 2.7 and 5.4.1).
 type belief struct {
 	space  *Space
-	arms   []arm
-	points []Point
-	y      []float64 // centre
-	noise  []float64 // variance of the centre
-	scale  float64
-	hyper  hyper
-	mean   float64
-	chol   mat.Cholesky
-	alpha  *mat.VecDense
+	scale  float64       // standard deviation of one sample
+	points []estimate    // measured arms, best posterior first
+	known  []Point       // the points that the model is computed from
+	effect effects       // the chosen prior
+	mean   float64       // of all points, by generalised least squares
+	factor mat.Cholesky  // of the covariance of the centres of known
+	weight *mat.VecDense // factor⁻¹ (centres - mean)
 }
 
-type hyper struct {
-	main   []float64 // sd of each knob's own effect
-	joint  float64   // sd of joint
-	length float64
+// estimate is what is known of one measured arm.
+type estimate struct {
+	point    int
+	centre   float64 // robust mean of its own samples
+	variance float64 // of centre
+	score    float64 // posterior mean plus half a standard deviation
 }
 
-func (h hyper) clone() hyper { h.main = slices.Clone(h.main); return h }
-
-func corr(kind Kind, count, u, v int, length float64) float64 {
-	if u == v {
-		return 1
-	}
-	if kind == Categorical {
-		return 0
-	}
-	d := math.Abs(float64(u-v)) / (length * float64(count-1))
-	r := math.Sqrt(3) * d
-	return (1 + r) * math.Exp(-r)
-}
-
-func (b *belief) cov(h *hyper, p, q Point) float64 {
-	sum, prod := 0.0, h.joint*h.joint
-	for k := range p {
-		c := corr(b.space.knobs[k].Kind, len(b.space.knobs[k].Values), p[k], q[k], h.length)
-		sum += h.main[k] * h.main[k] * c
-		prod *= c
-	}
-	return sum + prod
-}
-
-func (b *belief) factor(h *hyper, chol *mat.Cholesky) (*mat.VecDense, float64, float64, bool) {
-	n := len(b.points)
-	K := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			c := b.cov(h, b.points[i], b.points[j])
-			if i == j {
-				c += b.noise[i] + 1e-8
-			}
-			K.SetSym(i, j, c)
-		}
-	}
-	if !chol.Factorize(K) {
-		return nil, 0, 0, false
-	}
-	one := mat.NewVecDense(n, nil)
-	for i := range n {
-		one.SetVec(i, 1)
-	}
-	y := mat.NewVecDense(n, b.y)
-	var ki1, kiy mat.VecDense
-	if chol.SolveVecTo(&ki1, one) != nil || chol.SolveVecTo(&kiy, y) != nil {
-		return nil, 0, 0, false
-	}
-	mean := mat.Dot(one, &kiy) / mat.Dot(one, &ki1)
-	alpha := mat.NewVecDense(n, nil)
-	alpha.AddScaledVec(&kiy, -mean, &ki1)
-	lml := -0.5*mat.Dot(y, alpha) - 0.5*chol.LogDet() // y'a where a orthogonal to 1
-	return alpha, mean, lml, true
-}
-
-func prior(h *hyper) float64 {
-	lp := 0.0
-	for _, m := range h.main {
-		lp -= 0.1 * sq(math.Log(m/0.1))
-	}
-	lp -= 0.1 * sq(math.Log(h.joint/0.06))
-	return lp
-}
-
-func sq(x float64) float64 { return x * x }
-
+// newBelief computes the posterior; nil where no arm has been measured.
 func newBelief(l *ledger) *belief {
-	b := &belief{space: l.space}
 	arms := l.measured()
-	b.scale = noiseScale(arms)
-	b.arms = arms
-	for _, a := range arms {
-		m, v := centre(a.logs, b.scale)
-		b.points = append(b.points, l.space.At(a.point))
-		b.y = append(b.y, m)
-		b.noise = append(b.noise, v/float64(len(a.logs)))
-	}
 	if len(arms) == 0 {
-		return b
+		return nil
 	}
-	h := hyper{main: make([]float64, len(l.space.knobs)), joint: 0.06, length: 0.5}
-	for k := range h.main {
-		h.main[k] = 0.2
+	b := &belief{space: l.space, scale: noiseScale(arms)}
+	for _, a := range arms {
+		mean, variance := centre(a.logs, b.scale)
+		b.points = append(b.points, estimate{point: a.point, centre: mean, variance: variance, score: mean})
 	}
-	var chol mat.Cholesky
-	score := func(h *hyper) float64 {
-		_, _, lml, ok := b.factor(h, &chol)
-		if !ok {
-			return math.Inf(-1)
-		}
-		return lml + prior(h)
+	b.sort(b.points)
+	best := b.points[:min(modelled, len(b.points))]
+	b.learn(best)
+	means, deviations := b.predict(b.known)
+	for i := range best {
+		best[i].score = means[i] + deviations[i]/2
 	}
-	best := score(&h)
-	try := func(set func(*hyper)) {
-		c := h.clone()
-		set(&c)
-		if s := score(&c); s > best+1e-6 {
-			best, h = s, c
-		}
-	}
-	if len(arms) > 2 {
-		for range 2 {
-			for k := range h.main {
-				for _, a := range expAmps {
-					try(func(h *hyper) { h.main[k] = a })
-				}
-			}
-			for _, a := range expAmps {
-				try(func(h *hyper) { h.joint = a })
-			}
-			for _, a := range expLens {
-				try(func(h *hyper) { h.length = a })
-			}
-		}
-	}
-	b.hyper = h
-	b.alpha, b.mean, _, _ = b.factor(&h, &b.chol)
+	b.sort(best)
 	return b
 }
 
-// at returns posterior mean and variance
-func (b *belief) at(p Point) (mean, variance float64) {
-	n := len(b.points)
-	k := mat.NewVecDense(n, nil)
-	for i, q := range b.points {
-		k.SetVec(i, b.cov(&b.hyper, p, q))
+// sort orders estimates by score; among equals those with the firmer centre, then the lower number, come first.
+func (b *belief) sort(points []estimate) {
+	slices.SortFunc(points, func(x, y estimate) int {
+		return cmp.Or(cmp.Compare(grains(x.score), grains(y.score)), cmp.Compare(grains(x.variance), grains(y.variance)), x.point-y.point)
+	})
+}
+
+func grains(x float64) float64 { return math.Round(x / grain) }
+
+// learn chooses the effects, one scale at a time, and conditions on the arms.
+func (b *belief) learn(arms []estimate) {
+	centres, noise := make([]float64, len(arms)), make([]float64, len(arms))
+	for i, a := range arms {
+		b.known = append(b.known, b.space.At(a.point))
+		centres[i], noise[i] = a.centre, a.variance
 	}
-	mean = b.mean + mat.Dot(k, b.alpha)
-	var s mat.VecDense
-	b.chol.SolveVecTo(&s, k)
-	return mean, max(1e-12, b.cov(&b.hyper, p, p)-mat.Dot(k, &s))
+	b.effect = newEffects(b.space.knobs)
+	best := b.condition(centres, noise)
+	try := func(e effects) {
+		kept := *b
+		b.effect, b.factor = e, mat.Cholesky{}
+		if score := b.condition(centres, noise); score > best+grain {
+			best = score
+			return
+		}
+		*b = kept
+	}
+	const sweeps = 2
+	for range sweeps {
+		for k := range len(b.effect.knobs) + 1 {
+			for _, scale := range triedScales {
+				try(b.effect.scaled(k, scale))
+			}
+		}
+		for _, reach := range triedReach {
+			try(b.effect.reaching(reach))
+		}
+	}
+}
+
+// condition computes factor, mean and weight under the present effects and returns the logarithm of their posterior
+// probability, up to a constant.
+func (b *belief) condition(centres, noise []float64) float64 {
+	n := len(centres)
+	k := mat.NewSymDense(n, nil)
+	for i, p := range b.known {
+		for j := i; j < n; j++ {
+			k.SetSym(i, j, b.effect.cov(p, b.known[j]))
+		}
+		k.SetSym(i, i, k.At(i, i)+noise[i]+jitter)
+	}
+	if !b.factor.Factorize(k) {
+		panic("bandit: covariance is not positive definite")
+	}
+	ones := make([]float64, n)
+	floats.AddConst(1, ones)
+	one, y := mat.NewVecDense(n, ones), mat.NewVecDense(n, centres)
+	b.weight = b.solve(y)
+	pull := b.solve(one)
+	b.mean = mat.Dot(one, b.weight) / mat.Dot(one, pull)
+	b.weight.AddScaledVec(b.weight, -b.mean, pull)
+	return -mat.Dot(y, b.weight)/2 - b.factor.LogDet()/2 + b.effect.logPrior()
+}
+
+// solve returns factor⁻¹ v. A covariance that is ill conditioned but could be factored is solved all the same: jitter
+// bounds the error below grain.
+func (b *belief) solve(v *mat.VecDense) *mat.VecDense {
+	var x mat.VecDense
+	_ = b.factor.SolveVecTo(&x, v)
+	return &x
+}
+
+// predict returns the posterior mean and standard deviation of the log cost of each point.
+func (b *belief) predict(points []Point) (means, deviations []float64) {
+	means, deviations = make([]float64, len(points)), make([]float64, len(points))
+	cross, solved := b.cross(points)
+	for i, p := range points {
+		c := cross.ColView(i)
+		means[i] = b.mean + mat.Dot(c, b.weight)
+		variance := b.effect.cov(p, p) - mat.Dot(c, solved.ColView(i))
+		deviations[i] = math.Sqrt(max(variance, jitter))
+	}
+	return means, deviations
+}
+
+// joint returns the posterior of the log costs of the points together, to be sampled from dice.
+func (b *belief) joint(points []Point, dice rand.Source) *distmv.Normal {
+	means, _ := b.predict(points)
+	cross, solved := b.cross(points)
+	var known mat.Dense
+	known.Mul(cross.T(), solved)
+	cov := mat.NewSymDense(len(points), nil)
+	for i, p := range points {
+		for j := i; j < len(points); j++ {
+			cov.SetSym(i, j, b.effect.cov(p, points[j])-known.At(i, j))
+		}
+		cov.SetSym(i, i, cov.At(i, i)+jitter)
+	}
+	normal, ok := distmv.NewNormal(means, cov, dice)
+	if !ok {
+		panic("bandit: covariance is not positive definite")
+	}
+	return normal
+}
+
+// cross returns the prior covariance of known (rows) with points (columns), and factor⁻¹ times it.
+func (b *belief) cross(points []Point) (cross, solved *mat.Dense) {
+	cross, solved = mat.NewDense(len(b.known), len(points), nil), new(mat.Dense)
+	for i, p := range b.known {
+		for j, q := range points {
+			cross.Set(i, j, b.effect.cov(p, q))
+		}
+	}
+	_ = b.factor.SolveTo(solved, cross) // as in solve
+	return cross, solved
 }

@@ -18,6 +18,10 @@ const (
 // (Winsorised): Huber (1964) with a bound that keeps 98 % of honest samples.
 const clip = 2.5
 
+// badSample widens the belief about an arm with one or two samples, too few to show that one is bad: a sample in
+// sixteen that is off by a factor e^±0.3 adds 0.3/√16 to the standard deviation.
+const badSample = 0.075
+
 // noiseScale returns the standard deviation of one sample's log cost, taken as common to all arms: the median absolute
 // deviation from the arms' medians, so that a bad sample in sixteen does not move it, mixed with the prior.
 func noiseScale(arms []arm) float64 {
@@ -54,8 +58,8 @@ func deviationsOf(logs []float64) []float64 {
 	return d
 }
 
-// centre returns the Winsorised mean of ascending samples and the variance of one of them: the posterior mean of a
-// normal-inverse-gamma prior around scale worth priorWeight samples.
+// centre returns the Winsorised mean of ascending samples and its variance. The variance of one sample is the mean of
+// its normal-inverse-gamma posterior, whose prior lies around scale and is worth priorWeight samples (Murphy 2007).
 func centre(logs []float64, scale float64) (mean, variance float64) {
 	m := median(logs)
 	kept := make([]float64, len(logs))
@@ -67,7 +71,11 @@ func centre(logs []float64, scale float64) (mean, variance float64) {
 	for _, x := range kept {
 		sum += (x - mean) * (x - mean)
 	}
-	return mean, sum / float64(priorWeight+len(logs)-1)
+	variance = sum / float64(priorWeight+len(logs)-1)
+	if len(logs) < 3 {
+		variance += badSample * badSample
+	}
+	return mean, variance / float64(len(logs))
 }
 
 // median returns the middle of ascending values.

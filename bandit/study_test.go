@@ -3,6 +3,7 @@ package bandit_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,17 +15,19 @@ import (
 )
 
 var runs = flag.Int("runs", 20, "runs")
+var quiet = flag.Bool("quiet", false, "")
 var names = flag.String("names", "", "names")
 
 func TestStudy(t *testing.T) {
 	budgets := []int{10, 20, 40}
+	rec := recordedTables(t)
 	for _, name := range strings.Split(*names, ",") {
 		reg := map[string][][]float64{}
 		var order []string
 		begin := time.Now()
 		ended := map[string]int{}
 		for seed := range *runs {
-			for _, tab := range bandittest.Synthetic(uint64(seed)) {
+			for _, tab := range append(bandittest.Synthetic(uint64(seed)), rec...) {
 				if reg[tab.Name] == nil {
 					reg[tab.Name] = make([][]float64, 3)
 					order = append(order, tab.Name)
@@ -54,15 +57,30 @@ func TestStudy(t *testing.T) {
 				}
 			}
 		}
+		var sum [3]float64
 		for _, tn := range order {
-			line := fmt.Sprintf("%-10s %-9s", name, tn)
+			line := fmt.Sprintf("%-10s %-20s", name, tn)
 			for bi := range budgets {
 				r := reg[tn][bi]
 				slices.Sort(r)
 				line += fmt.Sprintf("  %5.1f %5.1f", 100*r[len(r)/2], 100*r[len(r)*9/10])
 			}
-			fmt.Println(line, " unused", ended[tn] / *runs)
+			for bi := range budgets {
+				m := 0.0
+				for _, r := range reg[tn][bi] {
+					m += 100 * math.Log1p(r) / float64(*runs)
+				}
+				if tn != "rugged" {
+					sum[bi] += m / float64(len(order)-1)
+				}
+			}
+			if !*quiet {
+				fmt.Println(line, " unused", ended[tn] / *runs)
+			}
 		}
-		fmt.Println(name, time.Since(begin).Round(time.Millisecond))
+		fmt.Printf("%-10s mean log regret %% (no rugged) %.2f\n", name, sum)
+		if !*quiet {
+			fmt.Println(name, time.Since(begin).Round(time.Millisecond))
+		}
 	}
 }
