@@ -60,12 +60,12 @@ func (o CompareOptions) plan() plan {
 	return plan{blocks: blocks, looks: max(1, looks), confidence: orDefault(o.Confidence, 0.95)}
 }
 
-// NoiseFloor compares s with itself over that many blocks (if 0, 20) and returns the largest gain, as a fraction,
+// NoiseFloor compares s with itself over that many blocks (if 0, 40) and returns the largest gain, as a fraction,
 // that the 95 % interval of doing nothing allows: what this host, now, cannot tell from no gain at all. It fails with
 // ErrFewSamples if fewer than 6 blocks counted.
 func (t *Timer) NoiseFloor(ctx context.Context, s Subject, blocks int) (float64, error) {
 	pair := t.Pair(s, s)
-	for range orDefault(blocks, 20) {
+	for range orDefault(blocks, 40) {
 		if err := pair.Block(ctx); err != nil {
 			return 0, err
 		}

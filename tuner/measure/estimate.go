@@ -1,23 +1,96 @@
 package measure
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// Estimate returns the centre of symmetric data and an interval that holds the true centre with the given confidence:
-// the Hodges-Lehmann estimator, the median of the averages of all pairs (Hodges & Lehmann, 1963), with the interval of
-// Wilcoxon's signed-rank test (Wilcoxon, 1945; Tukey's confidence limits, Hollander & Wolfe, 1999, section 3.3). The
-// interval assumes symmetry and independence, nothing else, and is exact up to 100 values. With too few values for
+// Estimate returns the centre of symmetric data and an interval that holds the true centre with the given confidence.
+//
+// Both come from the signed-rank test with winsorised scores (Policello & Hettmansperger, 1976): a value counts by
+// the rank of its distance from the supposed centre, as in Wilcoxon's test (1945), but beyond rank 0.4 n all count the
+// same. The centre is where the test is in balance (Hodges & Lehmann, 1963), the interval all centres that it does not
+// reject. It assumes symmetry and independence, nothing else, and is exact up to 100 values. With too few values for
 // the confidence (under 6 for 0.95) it is unbounded, (-Inf, +Inf); with none the centre is 0.
 func Estimate(logRatios []float64, confidence float64) (centre, low, high float64) {
-	averages := walshAverages(logRatios)
-	centre = middle(averages)
-	k := signedRankCut(len(logRatios), 1-confidence)
-	if k == 0 {
+	n := len(logRatios)
+	if n == 0 {
+		return 0, math.Inf(-1), math.Inf(1)
+	}
+	data := ranked{logRatios, walshAverages(logRatios), scores(n), make([]distance, n)}
+	total := 0
+	for _, score := range data.scores {
+		total += score
+	}
+	// The statistic is a multiple of 1/2: below x + 1/4 means at most x.
+	half := float64(total) / 2
+	centre = (data.fallsBelow(half) + data.fallsBelow(half+0.25)) / 2
+	rejected := rejectedUpTo(data.scores, total, (1-confidence)/2)
+	if rejected < 0 {
 		return centre, math.Inf(-1), math.Inf(1)
 	}
-	return centre, averages[k-1], averages[len(averages)-k]
+	return centre, data.fallsBelow(float64(total - rejected)), data.fallsBelow(float64(rejected) + 0.25)
+}
+
+// winsorAt is the share of the ranks above which scores stay level. A block is spoilt by any of its four samples, so
+// that with one bad sample in 16 a quarter of the blocks are bad. On such data 0.4 is as narrow as the best trimmed
+// mean; on clean data it costs a tenth of the width (TestEstimatorsCompared).
+const winsorAt = 0.4
+
+// scores returns what each rank from 1 to n counts.
+func scores(n int) []int {
+	level := int(math.Ceil(winsorAt * float64(n)))
+	s := make([]int, n)
+	for i := range s {
+		s[i] = min(i+1, level)
+	}
+	return s
+}
+
+// exactRanks is the number of values up to which the distribution of the statistic is computed exactly; beyond, a
+// normal approximation does.
+const exactRanks = 100
+
+// rejectedUpTo returns the largest t with P(T <= t) <= tail, where T is the sum of a random half of the scores: each
+// counts or, as likely, does not. It is negative if there is none: too few values.
+func rejectedUpTo(scores []int, total int, tail float64) int {
+	if len(scores) > exactRanks {
+		squares := 0
+		for _, score := range scores {
+			squares += score * score
+		}
+		return int((float64(total) - normalQuantile(1-tail)*math.Sqrt(float64(squares))) / 2)
+	}
+	p := make([]float64, total/2+1) // p[t] = P(T = t); nobody asks for the upper half
+	p[0] = 1
+	for _, score := range scores {
+		for t := len(p) - 1; t >= 0; t-- {
+			p[t] /= 2
+			if t >= score {
+				p[t] += p[t-score] / 2
+			}
+		}
+	}
+	t, sum := 0, 0.0
+	for t < len(p) && sum+p[t] <= tail {
+		sum += p[t]
+		t++
+	}
+	return t - 1
+}
+
+// ranked is data ready for signed-rank statistics.
+type ranked struct {
+	values  []float64
+	walsh   []float64 // sorted: where the statistic changes
+	scores  []int
+	scratch []distance
+}
+
+type distance struct {
+	size  float64
+	above float64 // 1 above the centre, 1/2 on it, 0 below
 }
 
 // walshAverages returns (x[i]+x[j])/2 for all i <= j, sorted.
@@ -32,6 +105,47 @@ func walshAverages(x []float64) []float64 {
 	return averages
 }
 
+// statistic is the sum of the scores of the values above centre. It never rises with centre, and changes only at Walsh
+// averages (Hettmansperger & McKean, Robust Nonparametric Statistical Methods, 2011, section 1.8).
+func (r ranked) statistic(centre float64) float64 {
+	for i, v := range r.values {
+		d := distance{math.Abs(v - centre), 0}
+		if v > centre {
+			d.above = 1
+		} else if v == centre {
+			d.above = 0.5
+		}
+		r.scratch[i] = d
+	}
+	slices.SortFunc(r.scratch, func(a, b distance) int { return cmp.Compare(a.size, b.size) })
+	sum := 0.0
+	for i, d := range r.scratch {
+		sum += d.above * float64(r.scores[i])
+	}
+	return sum
+}
+
+// fallsBelow returns the Walsh average after which the statistic is below limit, by bisection. limit must lie within
+// the range of the statistic.
+func (r ranked) fallsBelow(limit float64) float64 {
+	low, high := 0, len(r.walsh)-1
+	for low < high {
+		mid := (low + high) / 2
+		if r.statistic((r.walsh[mid]+r.walsh[mid+1])/2) < limit {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return r.walsh[low]
+}
+
+// normalQuantile is the inverse of the standard normal distribution function.
+func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// normalTail is P(Z > z) for a standard normal Z.
+func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
+
 // middle is the median of sorted values; 0 for none.
 func middle(sorted []float64) float64 {
 	n := len(sorted)
@@ -40,39 +154,3 @@ func middle(sorted []float64) float64 {
 	}
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
-
-// exactRanks is the number of values up to which the distribution of the signed-rank statistic is computed exactly.
-const exactRanks = 100
-
-// signedRankCut returns the largest k for which the k-th smallest and k-th largest Walsh average of n values enclose
-// the centre with probability >= 1-alpha: P(W < k) <= alpha/2 for Wilcoxon's W. 0 means that n is too small.
-func signedRankCut(n int, alpha float64) int {
-	if n > exactRanks {
-		mean := float64(n) * float64(n+1) / 4
-		sd := math.Sqrt(mean * float64(2*n+1) / 6)
-		return max(0, int(mean-normalQuantile(1-alpha/2)*sd))
-	}
-	// p[w] = P(W = w): rank r adds r to W or, as likely, nothing.
-	p := make([]float64, n*(n+1)/4+1) // the lower half is all that is asked for
-	p[0] = 1
-	for rank := 1; rank <= n; rank++ {
-		for w := len(p) - 1; w >= 0; w-- {
-			p[w] /= 2
-			if w >= rank {
-				p[w] += p[w-rank] / 2
-			}
-		}
-	}
-	k, tail := 0, 0.0
-	for k < len(p) && tail+p[k] <= alpha/2 {
-		tail += p[k]
-		k++
-	}
-	return k
-}
-
-// normalQuantile is the inverse of the standard normal distribution function.
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
-
-// normalTail is P(Z > z) for a standard normal Z.
-func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -15,13 +16,13 @@ type Ready struct {
 	Steady     bool          // the last round gained less than 5 % on what came before
 }
 
-// A round of warming up is the median of at least roundSamples samples and roundTime; a subject is steady when a
-// round is less than steadyGain faster than what came before. Fixed counts do not do: how much warming a program needs
-// differs widely, and many never reach a steady state (Barrett et al., "Virtual machine warmup blows hot and cold",
-// OOPSLA 2017).
+// A round of warming up is the median of at least roundSamples samples over at least roundTime, and each round is twice
+// as long as the one before, so that slow warming shows as well as quick; a subject is steady when a round is less than
+// steadyGain faster than the one before. Fixed counts do not do: how much warming a program needs differs widely, and
+// many never reach a steady state (Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017).
 const (
 	roundSamples = 3
-	roundTime    = 10 * time.Millisecond
+	roundTime    = 20 * time.Millisecond
 	steadyGain   = 0.05
 )
 
@@ -35,13 +36,20 @@ func (t *Timer) Warm(ctx context.Context, s Subject) (Ready, error) {
 	ready := Ready{Iterations: 1}
 	limit := orDefault(t.WarmTime, 500*time.Millisecond)
 	took, err := t.lengthen(ctx, s, &ready, limit)
+	before := math.Inf(1)
+	if took >= roundTime { // long enough to stand for a round
+		before = s.cost(took, ready.Iterations)
+	}
 	for err == nil && !ready.Steady && ready.Elapsed < limit && ready.Rounds < orDefault(t.WarmRounds, 10) {
-		before := s.cost(took, ready.Iterations)
+		if took, err = t.round(ctx, s, &ready, limit); err != nil {
+			break
+		}
+		cost := s.cost(took, ready.Iterations)
+		ready.Steady = cost > before*(1-steadyGain) && took >= t.minSample()
+		before = cost
 		if took < t.minSample() {
 			ready.Iterations *= 2
 		}
-		took, err = t.round(ctx, s, &ready)
-		ready.Steady = s.cost(took, ready.Iterations) > before*(1-steadyGain) && took >= t.minSample()
 	}
 	if err != nil {
 		return ready, err
@@ -74,9 +82,10 @@ func (t *Timer) lengthen(ctx context.Context, s Subject, ready *Ready, limit tim
 }
 
 // round takes the samples of one round and returns their median time.
-func (t *Timer) round(ctx context.Context, s Subject, ready *Ready) (time.Duration, error) {
+func (t *Timer) round(ctx context.Context, s Subject, ready *Ready, limit time.Duration) (time.Duration, error) {
+	end := min(ready.Elapsed+roundTime<<ready.Rounds, limit)
 	var samples []time.Duration
-	for begun := ready.Elapsed; len(samples) < roundSamples || ready.Elapsed < begun+roundTime; {
+	for len(samples) < roundSamples || ready.Elapsed < end {
 		took, err := t.run(ctx, s, ready.Iterations)
 		if err != nil {
 			return 0, err

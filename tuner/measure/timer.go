@@ -13,9 +13,10 @@ import (
 type Timer struct {
 	// MinSample is the least time of one sample: iterations are doubled until it is reached. If 0, 1 ms.
 	MinSample time.Duration
-	// WarmTime caps the warming of one subject, by the subject's own clock. If 0, 500 ms.
+	// WarmTime caps the warming of one subject, by the subject's own clock; one whose samples are longer is never seen
+	// steady. If 0, 500 ms.
 	WarmTime time.Duration
-	// WarmRounds caps the rounds for which a subject is warmed; a round is 3 samples and 10 ms. If 0, 10.
+	// WarmRounds caps the rounds of warming, the first of 3 samples and 20 ms and each twice the last. If 0, 10.
 	WarmRounds int
 	// Watch says which samples to censor. If nil, none is.
 	Watch Watcher

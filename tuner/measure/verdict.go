@@ -10,16 +10,16 @@ const (
 	Inconclusive Verdict = "INCONCLUSIVE"
 )
 
-// Decide adopts the candidate only if the whole interval lies above 1 + max(minGain, noiseFloor), and keeps the base
-// only if the whole interval lies below 1 + minGain, so that a gain worth having is ruled out. Both are fractions:
-// minGain is the gain worth a switch, noiseFloor is from Timer.NoiseFloor, 0 if it was not measured. A gain worth having
-// but smaller than the noise floor can be neither proven nor ruled out by wishing: that is Inconclusive, and so is a
-// comparison without an interval.
+// Decide says what follows from c. It adopts the candidate if its gain is worth a switch even at the low end of the
+// interval, above minGain, and is larger as measured than what this host shows between a thing and itself, noiseFloor
+// (see Timer.NoiseFloor; 0 if unknown). It keeps the base if the whole interval lies below 1 + minGain, so that a gain
+// worth a switch is ruled out. Anything else, a comparison without an interval too, is Inconclusive. minGain and
+// noiseFloor are fractions.
 func Decide(c Comparison, minGain, noiseFloor float64) Verdict {
 	switch {
-	case c.High <= 0:
+	case c.High <= 0: // the zero Comparison
 		return Inconclusive
-	case c.Low > 1+max(minGain, noiseFloor):
+	case c.Low > 1+minGain && c.Ratio > 1+noiseFloor:
 		return Adopt
 	case c.High < 1+minGain:
 		return Keep

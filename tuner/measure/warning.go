@@ -6,7 +6,7 @@ import "errors"
 // the figures of the case: a doubtful result is still a result. errors.Is tells which it is.
 var (
 	ErrFewSamples = errors.New("need >= 6 samples for a 95 % interval")
-	ErrUnsteady   = errors.New("never became steady while warming up")
+	ErrUnsteady   = errors.New("not seen to become steady while warming up")
 	ErrNoisy      = errors.New("coefficient of variation above 8 %")
 	ErrCensored   = errors.New("samples censored for throttling or steal")
 	ErrUnwatched  = errors.New("host counters cannot be read, nothing is censored")
