@@ -1,0 +1,56 @@
+// Package history keeps every measurement that was ever taken, in one bbolt file, and publishes what was learned from
+// them as a small checksummed file that readers load without touching the database.
+//
+// # Basics
+//
+// A state directory belongs to the caller. In it stand history.db (the database), history.lock (the lock that every
+// user of the database takes), current.cfg (the published snapshot), and, when they are needed, quarantine/ and
+// spool/. FORMAT.md shows every byte of them.
+//
+//	s, err := history.Open(dir, history.Options{})
+//	err = s.Append(ctx, record)            // one lock, one transaction, then nothing is held open
+//	err = s.Records(ctx, history.Filter{Host: host, Model: model}, func(r history.Record) error { … })
+//	err = s.Publish(ctx, learned)          // database first, then current.cfg
+//
+// A library that only wants the result reads the snapshot:
+//
+//	r := history.NewReader(dir)
+//	snap, err := r.Load()                  // cached; never blocks, works on a read-only mount
+//
+// Between calls a Store holds no file, lock or mapping, so any number of processes may use one directory.
+//
+// # Caveats
+//
+// Locks are flock(2): sound on a local filesystem, doubtful on a network one; Store.Warnings says so.
+//
+// Records is not a picture of one moment: it reads in chunks and lets writers in between. What was there when it
+// began, and was not removed, is seen once.
+//
+// bbolt has no checksum on its pages. Every value here carries a CRC, the tree's shape is checked before bbolt maps
+// the file, and a fault while mapped is an error, not a crash. A leaf page that an older one of itself has replaced
+// shows only in Check, which counts the records.
+//
+// # Decisions
+//
+// 2026-11-21: go.etcd.io/bbolt rather than SQLite, a log of our own or JSON files. One file, pure Go, no lost commit
+// in 24,323 acknowledged ones under SIGKILL and none in 44,625 enumerated power failures, and sound behaviour on full
+// disks. SQLite in pure Go is 20 times the code for queries nobody asks.
+//
+// 2026-11-21: readers use a snapshot, not the database. Opening bbolt for reading takes a lock that blocks the
+// writer, and eight readers in a loop starved it altogether. A file of a few kilobytes, replaced by rename, needs no
+// lock at all.
+//
+// 2026-11-21: a lock file beside the database, polled, rather than bbolt's own timeout (it sleeps in steps of 50 ms,
+// and its lock is on the inode, so it does not survive a rename) or a blocking flock in a goroutine (it cannot be
+// cancelled, so it would outlive its caller).
+//
+// 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
+// in a record of about 300, and no table of numbers that could disagree with the records.
+//
+// 2026-11-21: records are self-contained (the setting is in each of them, not in a bucket of settings), so one that
+// is salvaged from a damaged file means something.
+//
+// 2026-11-21: a hand-written varint codec for records, JSON for everything else. Measured on a record of ten
+// repetitions: 102 bytes and 114 ns to decode, against 332 bytes and 5.4 µs for JSON; protobuf is as small, and a
+// dependency.
+package history

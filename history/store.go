@@ -1,0 +1,461 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+)
+
+// What opening a store, or any use of it, can fail with.
+var (
+	ErrCorrupt  = errors.New("damaged")             // the file is not what was written; Quarantine puts it aside
+	ErrNewer    = errors.New("newer")               // update this program; what it may read it still reads
+	ErrForeign  = errors.New("not a history")       // somebody else's file; nothing is done to it
+	ErrBusy     = errors.New("locked")              // another process did not let go of the lock in time
+	ErrReadOnly = errors.New("opened for reading")  // a write to a store that was opened with ReadOnly
+	ErrConflict = errors.New("other content there") // a record with the key of a stored one, but not equal to it
+)
+
+// Options are the options of Open. The zero value works.
+type Options struct {
+	Timeout  time.Duration // how long a call waits for other processes; if 0, 5 s
+	MaxBytes int           // how large the database may grow; if 0, 256 MiB
+	ReadOnly bool          // create nothing, write nothing
+}
+
+// Store is the history in one directory. It is safe for concurrent use, by many goroutines and many processes, and
+// holds nothing open between calls.
+type Store struct {
+	dir string
+	opt Options
+
+	turn chan struct{} // one goroutine at a time; the lock file orders processes
+
+	mu       sync.Mutex
+	warnings []error
+	damaged  fileID // the database that made bbolt panic: it is not mapped again
+}
+
+// Open returns the store in dir. Unless opt.ReadOnly is set it makes the directory (mode 0700) and the database if
+// they are absent, and writes the snapshot anew if it is behind the database. A missing database with ReadOnly is an
+// error that wraps fs.ErrNotExist.
+//
+// With two errors the store comes along: one that wraps ErrCorrupt, so that Quarantine can be called, and one that
+// wraps ErrNewer when the database may still be read.
+func Open(dir string, opt Options) (*Store, error) {
+	if opt.Timeout == 0 {
+		opt.Timeout = 5 * time.Second
+	}
+	if opt.MaxBytes == 0 {
+		opt.MaxBytes = 256 << 20
+	}
+	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1)}
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("history: open %s: %w", dir, reason(err))
+	}
+	s.warn(networkWarning(dir))
+	var st state
+	err := s.exclusive(context.Background(), func() (err error) {
+		st, err = s.start()
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrCorrupt):
+		return s, fmt.Errorf("history: open %s: %w; learned configs stay in use; put it aside with Quarantine to begin a new one", s.databasePath(), err)
+	case errors.Is(err, ErrNewer) && st.readable():
+		if opt.ReadOnly {
+			return s, nil
+		}
+		s.opt.ReadOnly = true
+		return s, fmt.Errorf("history: open %s: %w", s.databasePath(), err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return nil, fmt.Errorf("history: open %s: %w: choose a directory that can be written", dir, reason(err))
+	case err != nil:
+		return nil, fmt.Errorf("history: open %s: %w", s.databasePath(), reason(err))
+	}
+	return s, nil
+}
+
+// Warnings returns what is doubtful about the store though it works: a network filesystem, a rollback that was seen,
+// a damaged spare page.
+func (s *Store) Warnings() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]error(nil), s.warnings...)
+}
+
+// warn adds a warning unless it is nil or there already.
+func (s *Store) warn(warning error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if warning == nil {
+		return
+	}
+	for _, old := range s.warnings {
+		if old.Error() == warning.Error() {
+			return
+		}
+	}
+	s.warnings = append(s.warnings, warning)
+}
+
+func (s *Store) databasePath() string { return filepath.Join(s.dir, databaseName) }
+
+// prepare makes sure that dir is a directory.
+func (s *Store) prepare() error {
+	info, err := os.Stat(s.dir)
+	if errors.Is(err, fs.ErrNotExist) && !s.opt.ReadOnly {
+		return os.MkdirAll(s.dir, 0o700)
+	}
+	if err == nil && !info.IsDir() {
+		return fmt.Errorf("it is a file: want a directory")
+	}
+	return err
+}
+
+// reason drops the operation and the path from an error of package os where the message names them already.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// exclusive runs fn while no other goroutine and no other process uses the database.
+func (s *Store) exclusive(ctx context.Context, fn func() error) error {
+	timeout := time.NewTimer(s.opt.Timeout)
+	defer timeout.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-timeout.C:
+		return fmt.Errorf("%w by this process for %s", ErrBusy, s.opt.Timeout)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	lock, err := acquire(ctx, filepath.Join(s.dir, lockName), s.opt.Timeout, !s.opt.ReadOnly)
+	if err != nil {
+		return err
+	}
+	if lock != nil {
+		defer lock.Close()
+	}
+	return fn()
+}
+
+// open runs fn on the database. The caller holds the lock.
+func (s *Store) open(readOnly bool, fn func(*bolt.DB) error) error {
+	path := s.databasePath()
+	id, err := statFile(path)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	known := s.damaged == id
+	s.mu.Unlock()
+	if known {
+		return fmt.Errorf("%w: it could not be read a moment ago", ErrCorrupt)
+	}
+	warning, err := preflight(path)
+	if err != nil {
+		return err
+	}
+	s.warn(warning)
+	err = guarded(path, readOnly, s.opt.MaxBytes, fn)
+	if errors.Is(err, errFault) {
+		s.mu.Lock()
+		s.damaged = id
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// view runs fn in a read transaction. The caller holds the lock.
+func (s *Store) view(fn func(*bolt.Tx, state) error) error {
+	return s.open(true, func(db *bolt.DB) error {
+		return db.View(func(tx *bolt.Tx) error {
+			st, err := readState(tx)
+			if err != nil {
+				return err
+			}
+			if !st.readable() {
+				return newer(st.schema)
+			}
+			return fn(tx, st)
+		})
+	})
+}
+
+// start reads the state of the database, makes one where there is none, and mends the snapshot.
+func (s *Store) start() (st state, err error) {
+	if err := s.ensure(); err != nil {
+		return st, err
+	}
+	err = s.open(true, func(db *bolt.DB) error {
+		return db.View(func(tx *bolt.Tx) error {
+			st, err = readState(tx)
+			return err
+		})
+	})
+	if err == nil && !st.writable() {
+		err = newer(st.schema)
+	}
+	if err != nil {
+		return st, err
+	}
+	have, err := publishedGeneration(s.dir)
+	if have > st.generation {
+		s.warn(fmt.Errorf("history: %s: generation %d is older than that of the snapshot, %d: the database was rolled back", s.databasePath(), st.generation, have))
+	}
+	behind := have < st.configGeneration || (err != nil && st.configGeneration > 0)
+	if behind && !s.opt.ReadOnly {
+		return st, s.publish()
+	}
+	return st, nil
+}
+
+// ensure makes the database if there is none. The caller holds the lock.
+func (s *Store) ensure() error {
+	_, err := os.Lstat(s.databasePath())
+	if !errors.Is(err, fs.ErrNotExist) || s.opt.ReadOnly {
+		return err
+	}
+	return s.create()
+}
+
+// create makes a database under another name and renames it once it is complete: the first pages of a bbolt file that
+// was cut off while being made cannot be opened. What a snapshot still knows goes into it.
+func (s *Store) create() error {
+	temp := s.databasePath() + newSuffix
+	if err := replaceEmpty(temp); err != nil {
+		return err
+	}
+	err := guarded(temp, false, s.opt.MaxBytes, func(db *bolt.DB) error {
+		return db.Update(func(tx *bolt.Tx) error {
+			for _, name := range buckets {
+				if _, err := tx.CreateBucket(name); err != nil {
+					return err
+				}
+			}
+			w := &writer{tx: tx, state: newState(time.Now())}
+			if snap, err := ReadSnapshot(s.dir); err == nil {
+				if err := w.adopt(snap); err != nil {
+					return err
+				}
+			}
+			return w.state.write(tx)
+		})
+	})
+	if err != nil {
+		os.Remove(temp)
+		return err
+	}
+	return renameDurably(temp, s.databasePath())
+}
+
+// replaceEmpty makes an empty file at path.
+func replaceEmpty(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// renameDurably renames a file whose content is synced, and syncs the directory.
+func renameDurably(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// writer is a write transaction. Only what differs from what is stored counts as a change.
+type writer struct {
+	tx      *bolt.Tx
+	state   state
+	changed bool
+}
+
+// put stores a value.
+func (w *writer) put(bucket, key, value []byte) error {
+	b := w.tx.Bucket(bucket)
+	if bytes.Equal(b.Get(key), value) {
+		return nil
+	}
+	if bytes.Equal(bucket, bucketRun) {
+		b.FillPercent = 0.9 // its keys only grow
+	}
+	w.changed = true
+	return b.Put(key, value)
+}
+
+// update runs fn in a write transaction under the lock, and raises the generation if it changed anything.
+func (s *Store) update(ctx context.Context, verb string, fn func(*writer) error) error {
+	_, err := s.commit(ctx, verb, fn, nil)
+	return err
+}
+
+// commit is update with a step that runs after a change is stored and before the lock is released.
+func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error, after func() error) (changed bool, err error) {
+	if s.opt.ReadOnly {
+		return false, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), ErrReadOnly)
+	}
+	err = s.exclusive(ctx, func() error {
+		if err := s.ensure(); err != nil {
+			return err
+		}
+		var err error
+		if changed, err = s.transact(fn); err != nil || after == nil {
+			return err
+		}
+		return after()
+	})
+	if err != nil {
+		return changed, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), err)
+	}
+	return changed, nil
+}
+
+// transact runs fn in a write transaction. The caller holds the lock. An error of the commit itself says nothing about
+// whether the change is there (the write of the meta page can fail after the page reached the disk), so the file is
+// opened again to see.
+func (s *Store) transact(fn func(*writer) error) (changed bool, err error) {
+	var want uint64
+	var unknown bool
+	err = s.open(false, func(db *bolt.DB) error {
+		tx, err := db.Begin(true)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		w, err := s.begin(tx)
+		if err != nil {
+			return err
+		}
+		if err := fn(w); err != nil {
+			return err
+		}
+		if !w.changed {
+			return nil
+		}
+		w.state.generation++
+		if err := w.state.write(tx); err != nil {
+			return err
+		}
+		changed, unknown, want = true, true, w.state.generation
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		unknown = false
+		return nil
+	})
+	if err == nil || !unknown {
+		return changed, err
+	}
+	seen := s.view(func(_ *bolt.Tx, st state) error {
+		if st.generation != want {
+			return err
+		}
+		return nil
+	})
+	return seen == nil, seen
+}
+
+// begin reads the state, and takes over what the snapshot knows if the database is older than it.
+func (s *Store) begin(tx *bolt.Tx) (*writer, error) {
+	st, err := readState(tx)
+	if err != nil {
+		return nil, err
+	}
+	if !st.writable() {
+		return nil, newer(st.schema)
+	}
+	w := &writer{tx: tx, state: st}
+	if peekGeneration(s.dir) <= st.generation {
+		return w, nil
+	}
+	if snap, err := ReadSnapshot(s.dir); err == nil {
+		return w, w.adopt(snap)
+	}
+	return w, nil
+}
+
+// Chunks of a scan: what is read before the lock is released to others for a moment.
+const (
+	chunkKeys  = 4096
+	chunkBytes = 1 << 20
+)
+
+// pair is a key and its value.
+type pair struct{ key, value []byte }
+
+// scan calls visit, in key order and without holding the lock, for every pair of a bucket whose key has the prefix
+// and for which keep, if not nil, is true.
+func (s *Store) scan(ctx context.Context, bucket, prefix []byte, keep func(key []byte) bool, visit func(key, value []byte) error) error {
+	from := append([]byte{}, prefix...)
+	for from != nil {
+		var chunk []pair
+		err := s.exclusive(ctx, func() error {
+			return s.view(func(tx *bolt.Tx, _ state) error {
+				var err error
+				chunk, from, err = readChunk(tx.Bucket(bucket), prefix, from, keep)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range chunk {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := visit(p.key, p.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readChunk copies pairs from a key on, and returns the key to go on from, nil at the end.
+func readChunk(b *bolt.Bucket, prefix, from []byte, keep func([]byte) bool) (chunk []pair, next []byte, err error) {
+	if b == nil {
+		return nil, nil, fmt.Errorf("%w: a bucket is missing", ErrCorrupt)
+	}
+	c := b.Cursor()
+	var last []byte
+	var size, seen int
+	for k, v := c.Seek(from); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if seen++; seen > chunkKeys || size > chunkBytes {
+			return chunk, bytes.Clone(k), nil
+		}
+		if len(k) > maxKeyBytes || len(v) > maxValueBytes || (last != nil && bytes.Compare(k, last) <= 0) {
+			return nil, nil, fmt.Errorf("%w: keys out of order or too long after %x", ErrCorrupt, last)
+		}
+		last = append(last[:0], k...)
+		if keep == nil || keep(k) {
+			chunk = append(chunk, pair{bytes.Clone(k), bytes.Clone(v)})
+			size += len(k) + len(v)
+		}
+	}
+	return chunk, nil, nil
+}
