@@ -1,0 +1,144 @@
+package kernels_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+)
+
+// shapes are every kind of tail: one row or column, one more and one less than each block size, and real ones.
+var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {130, 200}, {640, 2560}}
+
+func ternary(n, k int) []int8 {
+	w := make([]int8, n*k)
+	for i := range w {
+		w[i] = int8(uint32(i)*2654435761>>16%3) - 1
+	}
+	return w
+}
+
+func TestPackUnpackRoundTrip(t *testing.T) {
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		for _, s := range shapes {
+			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
+				n, k := s[0], s[1]
+				w := ternary(n, k)
+				p, err := kernels.Pack(layout, w, n, k, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make([]int8, n*k)
+				format.Unpack(got, p.Data, n, k)
+				if !slices.Equal(got, w) {
+					t.Error("Unpack(Pack(w)) differs from w")
+				}
+			})
+		}
+	}
+}
+
+func TestRandomIsWhatPackMakes(t *testing.T) {
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		for _, s := range shapes {
+			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
+				n, k := s[0], s[1]
+				data := make([]byte, format.Bytes(n, k))
+				format.Random(data, n, k, 7)
+				w := make([]int8, n*k)
+				format.Unpack(w, data, n, k)
+				p, err := kernels.Pack(layout, w, n, k, nil)
+				if err != nil {
+					t.Fatalf("Random made an invalid matrix: %v", err)
+				}
+				if !bytes.Equal(p.Data, data) {
+					t.Error("Pack(Unpack(random)) differs from random")
+				}
+				again := make([]byte, len(data))
+				if format.Random(again, n, k, 7); !bytes.Equal(again, data) {
+					t.Error("the same seed gave another matrix")
+				}
+			})
+		}
+	}
+}
+
+func TestRandomIsBalanced(t *testing.T) {
+	const n, k = 640, 2560
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		data := make([]byte, format.Bytes(n, k))
+		format.Random(data, n, k, 1)
+		w := make([]int8, n*k)
+		format.Unpack(w, data, n, k)
+		var count [3]int
+		for _, v := range w {
+			count[v+1]++
+		}
+		for v, c := range count {
+			// The rarest value has p >= 0.3; 6 sigma of n*k draws is under 0.003.
+			if share := float64(c) / (n * k); share < 0.297 {
+				t.Errorf("%s: weight %d has share %.3f, want about a third", layout, v-1, share)
+			}
+		}
+	}
+}
+
+func TestPackErrors(t *testing.T) {
+	good := ternary(16, 16)
+	bad := slices.Clone(good)
+	bad[35] = 2
+	low := slices.Clone(good)
+	low[0] = -128
+	tests := map[string]struct {
+		layout kernels.Layout
+		w      []int8
+		n, k   int
+		data   []byte
+		want   string
+	}{
+		"unknown layout":    {"nope", good, 16, 16, nil, `unknown layout "nope": one of [i2s]`},
+		"value 2":           {kernels.I2S, bad, 16, 16, nil, "weight 2 in row 2, column 3: want -1, 0 or 1"},
+		"value -128":        {kernels.I2S, low, 16, 16, nil, "weight -128 in row 0, column 0"},
+		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 272"},
+		"no rows":           {kernels.I2S, nil, 0, 16, nil, "want at least 1 row"},
+		"too many columns":  {kernels.I2S, nil, 1, kernels.MaxCols + 1, nil, "65536 columns"},
+		"data of odd size":  {kernels.I2S, good, 16, 16, make([]byte, 63), "63 bytes given, want 64"},
+		"data not aligned":  {kernels.I2S, good, 16, 16, make([]byte, 4096)[1:65], "not aligned to 64 bytes"},
+		"negative row size": {kernels.I2S, good, 16, -16, nil, "columns"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := kernels.Pack(tt.layout, tt.w, tt.n, tt.k, tt.data)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "kernels: pack ") {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	const n, k = 2560, 2560
+	w := ternary(n, k)
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		data := make([]byte, format.Bytes(n, k))
+		b.Run("pack/layout="+string(layout), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				format.Pack(data, w, n, k)
+			}
+		})
+		b.Run("random/layout="+string(layout), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				format.Random(data, n, k, 1)
+			}
+		})
+	}
+}

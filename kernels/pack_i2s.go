@@ -1,0 +1,147 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// I2S stores a weight in two bits, as the code w+1.
+//
+// Sixteen rows by sixteen columns are one 64-byte vector: dword lane r belongs to row r, and field f (bits 2f and
+// 2f+1) of its byte b to column 4f + b. So one field of a vector meets four consecutive activations, which are
+// broadcast as a dword, and no sum ever crosses lanes.
+//
+// Four such groups of rows form a block. Within a block the vectors of one step (16 columns) follow each other, so a
+// block is one linear stream:
+//
+//	vector(group g, step s) starts at  64 * (g&^3 * steps + s * width + g&3)
+//
+// where width is the number of groups of the block, 4 but for the last. Rows are padded to 16 and columns to 16 with
+// code 0.
+const I2S Layout = "i2s"
+
+const (
+	i2sBlock = 4  // row groups per block
+	i2sStep  = 16 // columns per vector
+	i2sBytes = 64 // bytes per vector
+)
+
+func init() {
+	registerFormat(Format{Layout: I2S, Bits: 2, Bytes: i2sSize, Pack: packI2S, Unpack: unpackI2S, Random: randomI2S})
+}
+
+func i2sGroups(n int) int { return (n + RowAlign - 1) / RowAlign }
+func i2sSteps(k int) int  { return (k + i2sStep - 1) / i2sStep }
+
+func i2sSize(n, k int) int { return i2sGroups(n) * i2sSteps(k) * i2sBytes }
+
+// i2sStream returns where the vectors of a row group start and how far apart they are, in bytes.
+func i2sStream(n, k, group int) (start, stride int) {
+	first := group &^ (i2sBlock - 1)
+	width := min(i2sBlock, i2sGroups(n)-first)
+	return i2sBytes * (first*i2sSteps(k) + group - first), i2sBytes * width
+}
+
+func packI2S(data []byte, w []int8, n, k int) {
+	eachDwordI2S(n, k, func(at, row, col int) {
+		var dword uint32
+		switch {
+		case row >= n:
+		case col+i2sStep <= k:
+			dword = codesI2S((*[i2sStep]int8)(w[row*k+col:]))
+		default:
+			tail := [i2sStep]int8{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1} // code 0
+			copy(tail[:], w[row*k+col:(row+1)*k])
+			dword = codesI2S(&tail)
+		}
+		binary.LittleEndian.PutUint32(data[at:], dword)
+	})
+}
+
+// codesI2S packs sixteen weights into a dword: field f of byte b is w[4f+b] + 1.
+func codesI2S(w *[i2sStep]int8) uint32 {
+	const low2, one = 0x03030303, 0x01010101
+	bytes := (*[i2sStep]byte)(unsafe.Pointer(w))
+	var dword uint32
+	for f := range 4 {
+		four := binary.LittleEndian.Uint32(bytes[4*f:])
+		dword |= ((four&low2 + one) & low2) << (2 * f) // -1, 0, 1 end in 3, 0, 1; no byte carries into the next
+	}
+	return dword
+}
+
+func unpackI2S(w []int8, data []byte, n, k int) {
+	eachDwordI2S(n, k, func(at, row, col int) {
+		if row >= n {
+			return
+		}
+		dword := binary.LittleEndian.Uint32(data[at:])
+		for i := range min(k-col, i2sStep) {
+			code := dword >> (8*(i%4) + 2*(i/4)) & 3
+			w[row*k+col+i] = int8(code) - 1
+		}
+	})
+}
+
+// eachDwordI2S calls visit for every dword of a packed n x k matrix: its byte offset, its row (n or more in the
+// padding) and its first column.
+func eachDwordI2S(n, k int, visit func(at, row, col int)) {
+	for g := range i2sGroups(n) {
+		start, stride := i2sStream(n, k, g)
+		for s := range i2sSteps(k) {
+			for r := range RowAlign {
+				visit(start+s*stride+4*r, g*RowAlign+r, s*i2sStep)
+			}
+		}
+	}
+}
+
+// randomI2S draws two bits per code; where they are 3 it draws once more, and a second 3 becomes 1: the codes 0, 1
+// and 2 come with probability 5/16, 6/16 and 5/16.
+func randomI2S(data []byte, n, k int, seed uint64) {
+	const low = 0x5555555555555555
+	rng := splitMix(seed)
+	for i := 0; i < len(data); i += 8 {
+		codes := rng.next()
+		three := codes & (codes >> 1) & low
+		codes ^= (three | three<<1) &^ rng.next()
+		three = codes & (codes >> 1) & low
+		binary.LittleEndian.PutUint64(data[i:], codes&^(three<<1))
+	}
+	clearPaddingI2S(data, n, k)
+}
+
+// clearPaddingI2S sets the codes beyond row n and column k to 0.
+func clearPaddingI2S(data []byte, n, k int) {
+	steps := i2sSteps(k)
+	if used := k % i2sStep; used != 0 {
+		var mask uint32
+		for i := range used {
+			mask |= 3 << (8*(i%4) + 2*(i/4))
+		}
+		for g := range i2sGroups(n) {
+			start, stride := i2sStream(n, k, g)
+			last := data[start+(steps-1)*stride:][:i2sBytes]
+			for i := 0; i < len(last); i += 4 {
+				binary.LittleEndian.PutUint32(last[i:], binary.LittleEndian.Uint32(last[i:])&mask)
+			}
+		}
+	}
+	if used := n % RowAlign; used != 0 {
+		start, stride := i2sStream(n, k, n/RowAlign)
+		for s := range steps {
+			clear(data[start+s*stride+4*used : start+s*stride+i2sBytes])
+		}
+	}
+}
+
+// splitMix is the SplitMix64 generator: Steele, Lea, Flood (2014), "Fast splittable pseudorandom number generators".
+type splitMix uint64
+
+func (s *splitMix) next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
