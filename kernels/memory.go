@@ -3,7 +3,6 @@ package kernels
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 )
 
 // ErrOutOfMemory is wrapped by the errors of Alloc where the OS has not that much memory to give.
@@ -36,10 +35,3 @@ func Alloc(size int) (*Memory, error) {
 // HugePages returns how many bytes are backed by huge pages at this moment, as the OS reports it, and false where it
 // does not tell. Pages come with the first write: before it, this is 0.
 func (m *Memory) HugePages() (bytes int, known bool) { return m.hugePages() }
-
-// aligned returns bytes of the Go heap that begin at a multiple of 64.
-func aligned(bytes int) []byte {
-	b := make([]byte, bytes+63)
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & 63
-	return b[skip : skip+bytes : skip+bytes]
-}

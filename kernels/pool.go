@@ -38,7 +38,7 @@ type worker struct {
 	_       [cacheLine - 16]byte
 	wake    chan struct{} // wakes the worker where it is parked
 	failure *WorkerPanic
-	work    []byte // workspace of Mul, 64-byte aligned, made by the worker that uses it
+	work    []byte // workspace of Mul, aligned to DataAlign, made by the worker that uses it
 }
 
 // cacheLine is two lines of 64 bytes, because x86 prefetches lines in pairs, and one line of some arm64 CPUs.
@@ -312,7 +312,7 @@ func (p *Pool) mulPart(worker int) {
 
 func (w *worker) workspace(bytes int) []byte {
 	if len(w.work) < bytes {
-		w.work = aligned(bytes)
+		w.work = alignedBytes(bytes)
 	}
 	return w.work[:bytes]
 }
