@@ -1,0 +1,78 @@
+// Command limit prints kernels/limit_amd64.s: loops that do nothing but read, and nothing but multiply.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+const streams = 8 // vectors per round, each with an accumulator of its own
+
+func main() {
+	ConstraintExpr("!purego")
+	read("readAVX2", 32, []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}, func(m Mem, acc VecPhysical) { VPXOR(m, acc, acc) })
+	read("readAVX512", 64, []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7}, func(m Mem, acc VecPhysical) { VPXORQ(m, acc, acc) })
+	peakAVX2()
+	peakVNNI()
+	Generate()
+}
+
+// read xors rounds x streams vectors from p on.
+func read(name string, vector int, acc []VecPhysical, xor func(Mem, VecPhysical)) {
+	TEXT(name, NOSPLIT, "func(p *byte, rounds int) uint64")
+	p, rounds := Load(Param("p"), GP64()), Load(Param("rounds"), GP64())
+	for _, a := range acc {
+		VPXOR(a.AsY(), a.AsY(), a.AsY())
+	}
+	Label(name)
+	for i, a := range acc {
+		xor(Mem{Base: p, Disp: i * vector}, a)
+	}
+	ADDQ(U32(streams*vector), p)
+	DECQ(rounds)
+	JNZ(LabelRef(name))
+	for _, a := range acc[1:] {
+		VPXOR(a.AsY(), Y0, Y0)
+	}
+	sum := GP64()
+	VMOVQ(X0, sum)
+	VZEROUPPER()
+	Store(sum, ReturnIndex(0))
+	RET()
+}
+
+// peakVNNI is sixteen independent VPDPBUSD per iteration, registers only.
+func peakVNNI() {
+	TEXT("peakVNNI", NOSPLIT, "func(iterations int)")
+	n := Load(Param("iterations"), GP64())
+	acc := []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15}
+	for _, a := range append(acc, Z16, Z17) {
+		VPXORD(a, a, a)
+	}
+	Label("loop")
+	for _, a := range acc {
+		VPDPBUSD(Z16, Z17, a)
+	}
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// peakAVX2 is twelve independent VPMADDUBSW per iteration, registers only; their products are not even summed.
+func peakAVX2() {
+	TEXT("peakAVX2", NOSPLIT, "func(iterations int)")
+	n := Load(Param("iterations"), GP64())
+	out := []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7, Y8, Y9, Y10, Y11}
+	VPXOR(Y12, Y12, Y12)
+	VPXOR(Y13, Y13, Y13)
+	Label("loop")
+	for _, o := range out {
+		VPMADDUBSW(Y12, Y13, o)
+	}
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,229 @@
+package kernels_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
+
+// layer2B4T are the ternary matmuls of one layer of BitNet-b1.58-2B-4T, N x K in the order of a forward pass.
+var layer2B4T = [][2]int{{2560, 2560}, {640, 2560}, {640, 2560}, {2560, 2560}, {6912, 2560}, {6912, 2560}, {2560, 6912}}
+
+// ring is a model of more weights than any cache holds.
+type ring [][]*kernels.Packed
+
+func newRing(tb testing.TB, layout kernels.Layout, size int) ring {
+	format, _ := kernels.FormatOf(layout)
+	perLayer := 0
+	for _, s := range layer2B4T {
+		perLayer += format.Bytes(s[0], s[1])
+	}
+	memory := hugePages(tb, (size/perLayer+1)*perLayer)
+	var layers ring
+	for len(memory) >= perLayer {
+		var layer []*kernels.Packed
+		for _, s := range layer2B4T {
+			data := memory[:format.Bytes(s[0], s[1])]
+			memory = memory[len(data):]
+			format.Random(data, s[0], s[1], uint64(len(memory)))
+			layer = append(layer, &kernels.Packed{Layout: layout, N: s[0], K: s[1], Data: data, Scale: 1})
+		}
+		layers = append(layers, layer)
+	}
+	return layers
+}
+
+func (r ring) bytes(layers int) int {
+	sum := 0
+	for _, w := range r[0] {
+		sum += len(w.Data)
+	}
+	return sum * layers
+}
+
+// share is the rows of one of several threads, whole blocks of 64 as far as they go.
+func share(n, thread, threads int) kernels.Rows {
+	at := func(i int) int { return n * i / threads / 64 * 64 }
+	if thread == threads-1 {
+		return kernels.Rows{From: at(thread), To: n}
+	}
+	return kernels.Rows{From: at(thread), To: at(thread + 1)}
+}
+
+// team runs one function on several locked threads at a time.
+func team(b *testing.B, threads int) func(do func(thread int)) {
+	var start []chan func(int)
+	var done sync.WaitGroup
+	for thread := range threads {
+		c := make(chan func(int))
+		start = append(start, c)
+		go func() {
+			runtime.LockOSThread()
+			for do := range c {
+				do(thread)
+				done.Done()
+			}
+		}()
+	}
+	b.Cleanup(func() {
+		for _, c := range start {
+			close(c)
+		}
+	})
+	return func(do func(int)) {
+		done.Add(threads)
+		for _, c := range start {
+			c <- do
+		}
+		done.Wait()
+	}
+}
+
+// against times limit and work alternately, b.N pairs, and reports the median of limit/work pair by pair with its
+// quartiles: 1 means that work is as fast as the limit allows.
+func against(b *testing.B, limit, work func()) {
+	clock := func(f func()) float64 {
+		start := time.Now()
+		f()
+		return time.Since(start).Seconds()
+	}
+	var ratios []float64
+	work()
+	limit()
+	b.ResetTimer()
+	for i := 0; i < b.N; i++ {
+		if i%2 == 0 {
+			l := clock(limit)
+			ratios = append(ratios, l/clock(work))
+		} else {
+			w := clock(work)
+			ratios = append(ratios, clock(limit)/w)
+		}
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/4], "q1-of-limit")
+	b.ReportMetric(ratios[len(ratios)/2], "median-of-limit")
+	b.ReportMetric(ratios[len(ratios)*3/4], "q3-of-limit")
+}
+
+// host is what this machine can run; the kernels themselves never ask.
+func host() probe.Feature {
+	var have probe.Feature
+	for feature, ids := range map[probe.Feature][]cpuid.FeatureID{
+		probe.AVX2:       {cpuid.AVX2},
+		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
+		probe.AVX512VNNI: {cpuid.AVX512VNNI},
+		probe.AVX512VBMI: {cpuid.AVX512VBMI},
+	} {
+		if cpuid.CPU.Supports(ids...) {
+			have |= feature
+		}
+	}
+	return have
+}
+
+func isaOf(k kernels.Kernel) string { return k.Name[len("mul/"+string(k.Layout)+"/"):] }
+
+// BenchmarkDecodeAgainstReadLoop reads more than 1 GB of distinct weights at M = 1, in the order of a model, and
+// compares with a loop that only reads the same number of bytes.
+func BenchmarkDecodeAgainstReadLoop(b *testing.B) {
+	have := host()
+	read := kernels.ReadLoop(have)
+	rings := map[kernels.Layout]ring{}
+	for _, k := range kernels.Usable(have) {
+		if k.Needs == 0 {
+			continue
+		}
+		if rings[k.Layout] == nil {
+			rings[k.Layout] = newRing(b, k.Layout, 1<<30)
+		}
+		layers := rings[k.Layout]
+		for threads := 1; threads <= min(2, runtime.GOMAXPROCS(0)); threads++ {
+			b.Run(fmt.Sprintf("isa=%s/layout=%s/m=1/model=2b4t/threads=%d", isaOf(k), k.Layout, threads), func(b *testing.B) {
+				const stretch = 4 // layers per sample
+				run, next := team(b, threads), 0
+				each := func(do func(w *kernels.Packed, rows kernels.Rows)) func() {
+					return func() {
+						first := next
+						next += stretch
+						run(func(thread int) {
+							for i := range stretch {
+								for _, w := range layers[(first+i)%len(layers)] {
+									do(w, share(w.N, thread, threads))
+								}
+							}
+						})
+					}
+				}
+				x := map[int]*kernels.Activations{}
+				for _, s := range layer2B4T {
+					x[s[1]] = kernels.NewActivations(1, s[1])
+					x[s[1]].Random(1)
+				}
+				dst := make([]int32, 6912)
+				choice := k.Default(1)
+				b.SetBytes(int64(layers.bytes(stretch)) * 2)
+				against(b, each(func(w *kernels.Packed, rows kernels.Rows) {
+					perRow := len(w.Data) / w.N
+					read(w.Data[rows.From*perRow : rows.To*perRow])
+				}), each(func(w *kernels.Packed, rows kernels.Rows) {
+					k.Mul(dst, w, x[w.K], rows, nil, choice)
+				}))
+			})
+		}
+	}
+}
+
+// BenchmarkBatchAgainstPeakLoop multiplies a layer's matrices by M tokens and compares with a loop that only
+// multiplies. The weights come from memory, as they do in a model.
+func BenchmarkBatchAgainstPeakLoop(b *testing.B) {
+	have := host()
+	rings := map[kernels.Layout]ring{}
+	for _, k := range kernels.Usable(have) {
+		if k.Needs == 0 {
+			continue
+		}
+		if rings[k.Layout] == nil {
+			rings[k.Layout] = newRing(b, k.Layout, 1<<28)
+		}
+		layers := rings[k.Layout]
+		peak, operations, name := kernels.PeakLoop(k.Needs)
+		for _, m := range []int{2, 4, 6, 8, 12, 16, 32, 128, 512} {
+			for _, s := range [][2]int{{2560, 2560}, {6912, 2560}, {2560, 6912}} {
+				n, cols := s[0], s[1]
+				b.Run(fmt.Sprintf("isa=%s/layout=%s/m=%d/n=%d/k=%d", isaOf(k), k.Layout, m, n, cols), func(b *testing.B) {
+					var ws []*kernels.Packed
+					for _, layer := range layers {
+						for _, w := range layer {
+							if w.N == n && w.K == cols {
+								ws = append(ws, w)
+							}
+						}
+					}
+					x := kernels.NewActivations(m, cols)
+					x.Random(1)
+					dst := make([]int32, m*n)
+					choice := k.Default(m)
+					perCall := max(1, 32/m)
+					total := 2 * m * n * cols * perCall
+					next := 0
+					against(b, func() { peak(total / operations) }, func() {
+						for range perCall {
+							k.Mul(dst, ws[next%len(ws)], x, kernels.Rows{From: 0, To: n}, nil, choice)
+							next++
+						}
+					})
+					b.Logf("limit: %s", name)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package kernels
+
+import "slices"
+
+// i2sTile is a routine that computes one register tile over all columns:
+//
+//	for t < Tokens { for r < 16*Groups {
+//		dst[t*dstStride/4+r] = Σ_k code(w, r, k) * x[t*xStride+k] - sum[t]
+//	} }
+//
+// The vectors of the groups follow each other at w; the next step is wStride bytes further. All strides are bytes.
+// Weights are prefetched prefetch bytes ahead; at 0 the prefetch meets the load itself and does nothing.
+type i2sTile struct {
+	Tile
+	run func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+}
+
+// i2sSet is what an ISA has to offer for layout i2s.
+type i2sSet struct {
+	tiles []i2sTile // from the smallest; what the chosen tile leaves over goes to the largest that fits
+	// one computes the first rows of a single group for a single token: what no tile fits, and the last group of a
+	// matrix whose rows are no multiple of 16.
+	one func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
+}
+
+func (set *i2sSet) names() []Tile {
+	names := make([]Tile, len(set.tiles))
+	for i, t := range set.tiles {
+		names[i] = t.Tile
+	}
+	return names
+}
+
+// mul is Kernel.Mul: it walks the blocks of rows in memory order and covers each with register tiles.
+func (set *i2sSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice Blocking) {
+	checkMul(dst, w, x, rows, I2S)
+	job := i2sJob{set: set, dst: dst, w: w, x: x, prefetch: max(0, choice.PrefetchBytes)}
+	job.main = set.tile(choice.Tile)
+	whole := rows.To / RowAlign
+	for g := rows.From / RowAlign; g < whole; {
+		end := min(whole, (g+i2sBlock)&^(i2sBlock-1))
+		job.cover(g, end, 0, x.M)
+		g = end
+	}
+	if rows.To%RowAlign != 0 {
+		for m := range x.M {
+			job.one(whole, m, rows.To%RowAlign)
+		}
+	}
+}
+
+// tile returns the routine of a tile; a tile that is not in the set is misuse.
+func (set *i2sSet) tile(want Tile) *i2sTile {
+	for i := range set.tiles {
+		if set.tiles[i].Tile == want {
+			return &set.tiles[i]
+		}
+	}
+	panic("kernels: tile not in Kernel.Tiles")
+}
+
+type i2sJob struct {
+	set      *i2sSet
+	dst      []int32
+	w        *Packed
+	x        *Activations
+	main     *i2sTile
+	prefetch int
+}
+
+// cover computes the row groups [g0, g1) of one block for the tokens [t0, t1): as much as possible in one tile, then
+// the groups it leaves over, then the tokens.
+func (j *i2sJob) cover(g0, g1, t0, t1 int) {
+	if g0 == g1 || t0 == t1 {
+		return
+	}
+	tile := j.pick(g1-g0, t1-t0)
+	if tile == nil {
+		for g := g0; g < g1; g++ {
+			for t := t0; t < t1; t++ {
+				j.one(g, t, RowAlign)
+			}
+		}
+		return
+	}
+	gEnd := g1 - (g1-g0)%tile.Groups
+	tEnd := t1 - (t1-t0)%tile.Tokens
+	for g := g0; g < gEnd; g += tile.Groups {
+		for t := t0; t < tEnd; t += tile.Tokens {
+			j.run(tile, g, t)
+		}
+	}
+	j.cover(gEnd, g1, t0, tEnd)
+	j.cover(g0, g1, tEnd, t1)
+}
+
+// pick returns the chosen tile if it fits, else the largest that does, else nil.
+func (j *i2sJob) pick(groups, tokens int) *i2sTile {
+	if j.main.Groups <= groups && j.main.Tokens <= tokens {
+		return j.main
+	}
+	for i := range slices.Backward(j.set.tiles) {
+		if t := &j.set.tiles[i]; t.Groups <= groups && t.Tokens <= tokens {
+			return t
+		}
+	}
+	return nil
+}
+
+func (j *i2sJob) run(tile *i2sTile, group, token int) {
+	start, stride := i2sStream(j.w.N, j.w.K, group)
+	tile.run(&j.dst[token*j.w.N+group*RowAlign], 4*j.w.N, &j.w.Data[start], stride,
+		&j.x.X[token*j.x.Stride], j.x.Stride, &j.x.Sum[token], i2sSteps(j.w.K), j.prefetch)
+}
+
+func (j *i2sJob) one(group, token, rows int) {
+	start, stride := i2sStream(j.w.N, j.w.K, group)
+	j.set.one(&j.dst[token*j.w.N+group*RowAlign], rows, &j.w.Data[start], stride,
+		&j.x.X[token*j.x.Stride], j.x.Sum[token], i2sSteps(j.w.K))
+}
