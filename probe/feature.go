@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -57,6 +58,26 @@ func ParseFeature(name string) (Feature, error) {
 		}
 	}
 	return 0, fmt.Errorf("probe: unknown feature %q: one of %s", name, strings.Join(featureNames[:], ", "))
+}
+
+// MarshalJSON writes the list of names.
+func (f Feature) MarshalJSON() ([]byte, error) { return json.Marshal(f.Names()) }
+
+// UnmarshalJSON reads the list of names.
+func (f *Feature) UnmarshalJSON(data []byte) error {
+	var names []string
+	if err := json.Unmarshal(data, &names); err != nil {
+		return fmt.Errorf("probe: read features: %w", err)
+	}
+	*f = 0
+	for _, name := range names {
+		one, err := ParseFeature(name)
+		if err != nil {
+			return err
+		}
+		*f |= one
+	}
+	return nil
 }
 
 // implies lists, for each extension, those that make no sense without it: masking avx2 masks avx512 as well.
