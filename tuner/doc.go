@@ -38,6 +38,10 @@ host's drift into the comparison of arms measured seconds apart.
 
 2026-11-21: Only fresh samples decide. The winner of a search is partly chosen by luck, so its own samples flatter it.
 
+2026-11-21: The noise floor is reported and does not enter the verdict. The duel's own interval holds the noise of its
+samples already; asking for a gain above the floor as well counted the noise twice and left 6 of 20 planted gains of 5 %
+undecided on a simulated shared host.
+
 2026-11-21: Among finalists within 1 % of the fastest, what was proven before stays, else the one with the fewest
 differences from the default wins: the same host should give the same answer twice (see wish 7 of users: FlashInfer
 4433, TensorRT 4730). The road not taken: always the fastest, which is a coin toss inside the noise.

@@ -23,7 +23,7 @@ func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string)
 	if err != nil {
 		panic("tuner: a config always marshals")
 	}
-	store, err := t.openStore()
+	store, _, err := t.openStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,10 +37,12 @@ func (t *Tuner) Unpin(ctx context.Context, model string) error {
 	if err != nil {
 		return err
 	}
-	if t.opt.Store == "" || !history.Exists(t.opt.Store) {
-		return fmt.Errorf("unpin: %s is not pinned: there is no history in %s", p.Model.Name, t.opt.Store)
+	if there, err := t.readStore(); err != nil {
+		return err
+	} else if there == nil {
+		return fmt.Errorf("unpin: %s is not pinned: there is no history in %q", p.Model.Name, t.opt.Store)
 	}
-	store, err := t.openStore()
+	store, _, err := t.openStore(ctx)
 	if err != nil {
 		return err
 	}

@@ -92,28 +92,53 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 	return list
 }
 
-// learned turns every learned config for this model and target into a candidate, the nearest host first.
+// learned turns every learned config for this model and target into a candidate, the surest first: for this very host
+// and limits, for p's objective, the newest.
 func (p Problem) learned(snapshot *history.Snapshot) []candidate {
-	here, envelope := fields(p.Host.Identity()), fields(p.Host.Envelope())
 	var list []candidate
-	for _, l := range snapshot.Learned {
-		if l.Model != p.Model.Fingerprint() || l.Target != p.Target || l.Objective != string(p.Objective) {
-			continue
-		}
-		list = append(list, p.candidate(l, differing(here, l.Identity), differing(envelope, l.Envelope)))
+	for _, l := range p.entries(snapshot) {
+		list = append(list, p.candidate(l))
 	}
 	rank := map[Source]int{Measured: 0, Derived: 1, NearHost: 2}
 	sort.SliceStable(list, func(i, j int) bool { return rank[list[i].source] < rank[list[j].source] })
 	return list
 }
 
-func (p Problem) candidate(l history.Learned, identity, envelope []string) candidate {
+// entries are the learned configs for this model and target, those for p's objective first, the nearest host first
+// among them, and the newest first among equals.
+func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
+	if snapshot == nil {
+		return nil
+	}
+	here := fields(p.Host.Identity())
+	var list []history.Learned
+	for _, l := range snapshot.Learned {
+		if l.Model == p.Model.Fingerprint() && l.Target == p.Target {
+			list = append(list, l)
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if own := string(p.Objective); (a.Objective == own) != (b.Objective == own) {
+			return a.Objective == own
+		}
+		if x, y := len(differing(here, a.Identity)), len(differing(here, b.Identity)); x != y {
+			return x < y
+		}
+		return a.MeasuredAt.After(b.MeasuredAt)
+	})
+	return list
+}
+
+func (p Problem) candidate(l history.Learned) candidate {
+	identity := differing(fields(p.Host.Identity()), l.Identity)
+	envelope := differing(fields(p.Host.Envelope()), l.Envelope)
 	c := candidate{ok: true}
 	var proof Certificate
 	if err := json.Unmarshal(l.Config, &c.plan.Config); err != nil {
 		return candidate{source: NearHost, reason: "a learned config does not parse: " + err.Error()}
 	}
-	measured := fmt.Sprintf("measured on %s with %d evaluations", l.MeasuredAt.Format(time.DateOnly), l.Evaluations)
+	measured := fmt.Sprintf("measured on %s for %s with %d evaluations", l.MeasuredAt.Format(time.DateOnly), l.Objective, l.Evaluations)
 	switch {
 	case len(identity) > 0:
 		c.source, c.reason = NearHost, "learned on a host that differs in "+strings.Join(identity, ", ")
@@ -224,8 +249,9 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 			e.PassedOver = append(e.PassedOver, c.reason)
 		}
 	}
-	if l := nearest(p, snapshot); l != nil {
-		e.Fields = compareFields(p.Host, *l)
+	if known := p.entries(snapshot); len(known) > 0 {
+		l := known[0]
+		e.Fields = compareFields(p.Host, l)
 		var proof Certificate
 		if err := json.Unmarshal(l.Certificate, &proof); err == nil {
 			e.Regimes = proof.Regimes
@@ -233,25 +259,6 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	}
 	e.Measurements, err = t.countRecords(ctx, p)
 	return e, err
-}
-
-// nearest is the learned entry for p's model whose identity differs least from this host's.
-func nearest(p Problem, snapshot *history.Snapshot) *history.Learned {
-	if snapshot == nil {
-		return nil
-	}
-	here := fields(p.Host.Identity())
-	var best *history.Learned
-	least := -1
-	for i, l := range snapshot.Learned {
-		if l.Model != p.Model.Fingerprint() || l.Target != p.Target || l.Objective != string(p.Objective) {
-			continue
-		}
-		if d := len(differing(here, l.Identity)); least < 0 || d < least {
-			best, least = &snapshot.Learned[i], d
-		}
-	}
-	return best
 }
 
 func compareFields(h probe.Host, l history.Learned) []Field {

@@ -19,8 +19,9 @@ const (
 	minGain        = 0.01 // a gain below 1 % is not worth another configuration
 	finalists      = 3
 	tieBand        = 0.01 // finalists this close are equal: then stability and simplicity decide
-	duelBlocks     = 48   // at most; enough to prove a gain of 5 % on a noisy shared host
+	duelBlocks     = 96   // at most; half prove a gain of 5 % on a noisy shared host
 	leastBlocks    = 12   // below it the interval of three finalists is unbounded
+	duelLooks      = 8    // how often a duel asks whether it is decided
 )
 
 // search is the tuning of one regime: what its steps share.
@@ -37,6 +38,10 @@ type search struct {
 	arms      map[int]*arm
 	learned   *target.Arm // what an earlier run proved, if anything
 	verdict   RegimeVerdict
+
+	leader string    // the best arm so far, for the progress line
+	ratio  float64   // its gain over the default so far
+	led    time.Time // when that was last asked for
 }
 
 // arm is a point of the space with its comparison to the default.
@@ -187,7 +192,7 @@ func (s *search) explore(ctx context.Context) {
 				return
 			}
 			s.strategy.Tell(done)
-			s.report("search", trial.Point)
+			s.report(trial.Point)
 		}
 	}
 }
@@ -275,7 +280,7 @@ func (s *search) duel(ctx context.Context) {
 		share := s.end.Sub(s.now()) / time.Duration(len(rivals)-i)
 		c := s.compare(ctx, a, len(rivals), share)
 		if c.Blocks > 0 {
-			duels = append(duels, contender{arm: a.arm, comparison: c, verdict: s.decide(c)})
+			duels = append(duels, contender{arm: a.arm, comparison: c, verdict: measure.Decide(c, minGain, 0)})
 		}
 	}
 	s.settle(duels)
@@ -315,8 +320,8 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 	ctx, cancel := s.tune.until(ctx, s.end)
 	defer cancel()
 	c, err := s.timer.Compare(ctx, s.base, subject, measure.CompareOptions{
-		Blocks:     min(max(int(share/s.block), leastBlocks), duelBlocks),
-		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain, NoiseFloor: s.floor,
+		Blocks: min(max(int(share/s.block), leastBlocks), duelBlocks), Looks: duelLooks,
+		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain,
 	})
 	s.verdict.Censored += c.Censored
 	if err != nil && ctx.Err() == nil {
@@ -324,10 +329,6 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 		return measure.Comparison{}
 	}
 	return c
-}
-
-func (s *search) decide(c measure.Comparison) measure.Verdict {
-	return measure.Decide(c, minGain, s.floor)
 }
 
 // settle takes the winner among the contenders.
@@ -349,9 +350,26 @@ func (s *search) settle(duels []contender) {
 	for _, d := range duels {
 		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison), Role: "finalist"})
 	}
+	if a := s.heuristic(); a != nil {
+		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: a.arm, Ratio: ratioOf(a.pair.Result()), Role: "heuristic"})
+	}
 	for _, w := range winner.comparison.Warnings {
 		s.verdict.Warnings = append(s.verdict.Warnings, w.Error())
 	}
+}
+
+// heuristic is the arm that facts alone would have chosen, if it was measured: what search gained over it matters more
+// than what it gained over the default.
+func (s *search) heuristic() *arm {
+	point, ok := pointOf(s.space, s.problem.Heuristic().Arm(s.regime))
+	if !ok {
+		return nil
+	}
+	i, _ := s.space.Index(point)
+	if a := s.arms[i]; a != nil && a.pair != nil {
+		return a
+	}
+	return nil
 }
 
 // winner is the fastest contender, unless others are as fast within the tie band: then what an earlier run proved
@@ -389,17 +407,29 @@ func ratioOf(c measure.Comparison) Ratio {
 }
 
 // report tells the progress of the search.
-func (s *search) report(phase string, point bandit.Point) {
-	e := Event{Phase: phase, Regime: s.regime, Text: Describe(s.problem.armAt(s.space, point)), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()}
-	if r, ok := s.strategy.(bandit.Recommender); ok {
-		if best := r.Recommend(1); len(best) > 0 {
-			i, _ := s.space.Index(best[0])
-			if a := s.arms[i]; a != nil && a.pair != nil {
-				e.Incumbent, e.Ratio = Describe(a.arm), a.pair.Result().Ratio
-			}
+func (s *search) report(point bandit.Point) {
+	if s.leader == "" || s.now().Sub(s.led) > time.Second {
+		s.lead()
+	}
+	s.tell(Event{
+		Phase: "search", Regime: s.regime, Text: Describe(s.problem.armAt(s.space, point)), Incumbent: s.leader, Ratio: s.ratio,
+		Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size(),
+	})
+}
+
+// lead asks the strategy for the best arm so far, which costs it some work.
+func (s *search) lead() {
+	r, ok := s.strategy.(bandit.Recommender)
+	if !ok {
+		return
+	}
+	s.led = s.now()
+	for _, best := range r.Recommend(1) {
+		i, _ := s.space.Index(best)
+		if a := s.arms[i]; a != nil && a.pair != nil {
+			s.leader, s.ratio = Describe(a.arm), a.pair.Result().Ratio
 		}
 	}
-	s.tell(e)
 }
 
 func (s *search) warn(text string) { s.warnings = append(s.warnings, text) }

@@ -65,6 +65,13 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	if err != nil {
 		return nil, err
 	}
+	var note string
+	if r.store, note, err = t.openStore(ctx); err != nil {
+		return nil, err
+	}
+	if note != "" {
+		r.warnings = append(r.warnings, note)
+	}
 	unlock, err := r.lock()
 	if err != nil {
 		return nil, err
@@ -91,12 +98,8 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 	if err := p.apply(b); err != nil {
 		return nil, err
 	}
-	store, err := t.openStore()
-	if err != nil {
-		return nil, err
-	}
 	now := t.opt.Now()
-	return &tune{tuner: t, problem: p, budget: b, store: store, run: history.NewRunID(time.Now()), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
+	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(time.Now()), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
 }
 
 // until bounds ctx by a moment on the run's clock.

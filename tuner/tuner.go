@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -123,8 +124,8 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	if len(m.Shapes) == 0 {
-		return Problem{}, fmt.Errorf("model %s: it holds no ternary matmuls to tune", name)
+	if err := m.Tunable(); err != nil {
+		return Problem{}, err
 	}
 	host, err := t.host()
 	if err != nil {
@@ -152,21 +153,40 @@ func (t *Tuner) forget() {
 	t.mu.Unlock()
 }
 
-// openStore opens the history for writing.
-func (t *Tuner) openStore() (*history.Store, error) {
+// openStore opens the history for writing. A damaged database is put aside, with what is learned kept from the
+// snapshot, and the second result says so.
+func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note string, err error) {
+	if t.opt.Store == "" {
+		return nil, "", nil
+	}
+	store, err = history.Open(t.opt.Store, history.Options{})
+	if errors.Is(err, history.ErrCorrupt) && store != nil {
+		damage := err
+		aside, err := store.Quarantine(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		return store, fmt.Sprintf("%v; moved to %s and begun anew, learned configs kept", damage, aside), nil
+	}
+	return store, "", err
+}
+
+// readStore opens the history for reading; nil where there is none.
+func (t *Tuner) readStore() (*history.Store, error) {
 	if t.opt.Store == "" {
 		return nil, nil
 	}
-	return history.Open(t.opt.Store, history.Options{})
+	store, err := history.Open(t.opt.Store, history.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return store, err
 }
 
 // countRecords counts the measurements kept for a problem; 0 where there is no store.
 func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
-	if t.opt.Store == "" || !history.Exists(t.opt.Store) {
-		return 0, nil
-	}
-	store, err := history.Open(t.opt.Store, history.Options{ReadOnly: true})
-	if err != nil {
+	store, err := t.readStore()
+	if store == nil {
 		return 0, err
 	}
 	n := 0

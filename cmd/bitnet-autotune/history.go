@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"text/tabwriter"
@@ -30,10 +31,11 @@ func (a *app) historyVerb() *cobra.Command {
 
 // readHistory opens the store for reading; it never creates one.
 func (a *app) readHistory() (*history.Store, error) {
-	if !history.Exists(a.store) {
-		return nil, fmt.Errorf("history: no history in %s: run tune first, or name another --store", a.store)
+	store, err := history.Open(a.store, history.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("history: no history in %q: run tune first, or name another --store (%w)", a.store, fs.ErrNotExist)
 	}
-	return history.Open(a.store, history.Options{ReadOnly: true})
+	return store, err
 }
 
 func (a *app) historyList() *cobra.Command {
@@ -42,15 +44,13 @@ func (a *app) historyList() *cobra.Command {
 		Short: "List the runs, newest last",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			runs := []history.Run{}
-			if history.Exists(a.store) {
-				store, err := a.readHistory()
-				if err != nil {
-					return err
-				}
-				if runs, err = store.Runs(cmd.Context()); err != nil {
-					return err
-				}
+			store, err := a.readHistory()
+			if err != nil {
+				return err
+			}
+			runs, err := store.Runs(cmd.Context())
+			if err != nil {
+				return err
 			}
 			return a.print(runs, func(w io.Writer) { writeRuns(w, runs) })
 		},
