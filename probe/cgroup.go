@@ -12,9 +12,9 @@ import (
 // Cgroup is what the control groups leave to this process: the tightest limit of its own group and of all groups
 // above it that are visible.
 type Cgroup struct {
-	Version          int     `json:"version"`    // 1 or 2 (hybrid set-ups: that of the CPU controller); 0 = none found
-	QuotaCPUs        float64 `json:"quota_cpus"` // CPU time per time; 0 = no quota
-	Cpuset           []int   `json:"cpuset"`     // nil = no cpuset
+	Version          int     `json:"version"`          // 1 or 2 (hybrid set-ups: that of the CPU controller); 0 = none found
+	QuotaCPUs        float64 `json:"quota_cpus"`       // CPU time per time; 0 = no quota
+	Cpuset           []int   `json:"cpuset,omitempty"` // nil = no cpuset
 	MemoryLimitBytes uint64  `json:"memory_limit_bytes"`
 	Path             string  `json:"path"` // as proc/self/cgroup says
 }

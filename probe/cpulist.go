@@ -38,13 +38,18 @@ func parseList(s string) ([]int, error) {
 			member[cpu] = true
 		}
 	}
+	return members(member[:]), nil
+}
+
+// members returns the indexes of what is true.
+func members(in []bool) []int {
 	var cpus []int
-	for cpu, in := range member {
-		if in {
+	for cpu, is := range in {
+		if is {
 			cpus = append(cpus, cpu)
 		}
 	}
-	return cpus, nil
+	return cpus
 }
 
 func parseCPU(s string) (int, error) {

@@ -4,8 +4,7 @@
 // # Basics
 //
 // [Local] describes this machine; [Read] describes the machine whose /proc and /sys are in an [io/fs.FS], live or
-// captured, which is how machines that are not at hand are tested (testdata). Both take milliseconds and measure
-// nothing; [Bandwidth] measures.
+// captured. Both take milliseconds and measure nothing; [Bandwidth] measures.
 //
 // A thread count has to respect three limits: the affinity, the cpuset and the quota of the control group. The least of
 // them is CPU.UsableCores, where a quota is rounded down: with 1.5 CPUs, a second thread is throttled in every period,
@@ -36,6 +35,10 @@
 // by the kernel's PMU names (Intel) or cpu_capacity (ARM); AMD's compact cores pass for performance cores.
 //
 // # Decisions
+//
+// 2026-11-21: the affinity of a live process is the union over its threads. The main thread's, which is also what
+// /proc/self/status shows, is not enough: a goroutine that is locked and pinned while it runs on the main thread leaves
+// it pinned for ever. A snapshot at start would miss a cpuset that is widened later.
 //
 // 2026-11-21: /proc, /sys and the control groups are read here rather than by gopsutil, which cannot read an fs.FS,
 // does not know quotas, and counts physical cores by a number that repeats across packages. It serves as a

@@ -16,7 +16,8 @@ type Field struct {
 
 // Identity lists what makes the machine another one to a tuner: what was measured under another identity is no
 // evidence here. Neither names, serial numbers, load, limits nor revisions of software are in it. Online or not does
-// not count for logical CPUs, so that SMT switched off at run time is the same machine in another condition.
+// not count for logical CPUs, so that SMT switched off at run time is the same machine in another condition. A feature
+// that was switched off counts as not there.
 func (h Host) Identity() []Field {
 	c := h.CPU
 	return []Field{

@@ -36,7 +36,7 @@ func readPressure(t *tree, groupDir string) Pressure {
 		p.Known = p.Known && ok
 	}
 	if !p.Known {
-		t.warn("the pressure is unknown: the kernel was built or booted without PSI")
+		t.warn("the pressure is unknown: neither the cgroup nor proc/pressure tells")
 		return Pressure{}
 	}
 	return p

@@ -76,7 +76,7 @@ func Read(fsys fs.FS, in Inputs) (Host, error) {
 	if in.OS == "" {
 		in.OS = "linux"
 	}
-	t := &tree{fsys: fsys}
+	t := &tree{fsys: fsys, warnings: []string{}}
 	b := readBranches(t)
 	group, headroom := readCgroup(t, b)
 	h := Host{OS: in.OS, Arch: in.Arch, Cgroup: group}

@@ -99,8 +99,8 @@ func readEfficient(t *tree, top topology) map[int]bool {
 	}
 	capacity := make(map[int]int)
 	greatest := 0
-	for cpu, core := range top.core {
-		if cpu == core {
+	for _, cpu := range top.online {
+		if cpu == top.core[cpu] {
 			n, _ := t.integer(fmt.Sprintf("%s/cpu%d/cpu_capacity", cpuDir, cpu))
 			capacity[cpu] = int(n)
 			greatest = max(greatest, int(n))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // maxFileBytes bounds what is read of one file. The largest by far is proc/cpuinfo, about 1.5 KiB a CPU; what is
@@ -72,20 +73,23 @@ func (t *tree) exists(name string) bool {
 }
 
 func (t *tree) warn(format string, args ...any) {
-	t.warnings = append(t.warnings, fmt.Sprintf(format, args...))
+	t.warnings = append(t.warnings, printable(fmt.Sprintf(format, args...), 400))
 }
 
-// tidy makes s fit for a terminal and for a key, whatever a file held: printable, single spaces, at most 128 bytes.
-func tidy(s string) string {
+// tidy makes s fit for a terminal and for a key, whatever a file held.
+func tidy(s string) string { return printable(s, 128) }
+
+// printable returns s without control characters, with single spaces, cut to so many bytes.
+func printable(s string, bytes int) string {
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 128 {
-		s = strings.ToValidUTF8(s[:128], "")
+	if len(s) > bytes {
+		s = strings.ToValidUTF8(s[:bytes], "")
 	}
 	return s
 }
