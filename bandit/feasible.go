@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// The prior of the share of points that do not fail, and how many relatives that belief is worth.
+// The prior of the share of points that do not fail, worth one outcome at the point itself.
 const (
 	priorFeasible       = 0.9
-	priorFeasibleWeight = 3
+	priorFeasibleWeight = 0.25
 )
 
-// feasible returns the probability that p does not fail: the share of its relatives that did not, weighted by
-// kinship, 4 for p itself (kernel classification; Gelbart, Snoek and Adams 2014 treat unknown constraints alike).
+// feasible returns the probability that p does not fail: the share of the known outcomes that were no failures,
+// weighted by kinship to p (kernel regression; Nadaraya 1964, Watson 1964).
 func (l *ledger) feasible(p Point) float64 {
 	if !slices.ContainsFunc(l.arms, arm.infeasible) {
 		return 1
 	}
-	good, all := priorFeasible*priorFeasibleWeight, float64(priorFeasibleWeight)
-	for _, i := range l.heard() {
-		a := l.arms[l.slot[i]-1]
-		weight := 4 * l.kinship(p, l.space.At(i))
+	good, all := priorFeasible*priorFeasibleWeight, priorFeasibleWeight
+	for _, a := range l.outcomes() {
+		weight := l.space.kinship(p, l.space.At(a.point))
 		all += weight
 		if !a.infeasible() {
 			good += weight
@@ -33,32 +32,32 @@ func (l *ledger) feasible(p Point) float64 {
 // infeasible reports whether a failed in a way that speaks against its neighbours.
 func (a arm) infeasible() bool { return a.failed != OK && a.failed != Censored }
 
-// kinship falls from 1 for the same point: to e⁻⁴ over the range of an Ordinal knob, to 1/6 for another value of a
-// Categorical one.
-func (l *ledger) kinship(p, q Point) float64 {
-	distance := 0.0
-	for k, knob := range l.space.knobs {
+// outcomes returns the arms of which it is known whether they fail, by number.
+func (l *ledger) outcomes() []arm {
+	var known []arm
+	for _, a := range l.arms {
+		if len(a.logs) > 0 || a.failed != OK {
+			known = append(known, a)
+		}
+	}
+	slices.SortFunc(known, func(a, b arm) int { return a.point - b.point })
+	return known
+}
+
+// kinship is 1 between a point and itself and falls to about e⁻⁶ over the range of an Ordinal knob and to 1/3 for
+// another value of a Categorical one.
+func (s *Space) kinship(p, q Point) float64 {
+	kin := 1.0
+	for k, knob := range s.knobs {
 		switch {
 		case p[k] == q[k]:
 		case knob.Kind == Categorical:
-			distance += math.Log(6)
+			kin /= 3
 		default:
-			distance += 4 * math.Abs(float64(p[k]-q[k])) / float64(len(knob.Values)-1)
+			kin *= math.Exp(-6 * math.Abs(float64(p[k]-q[k])) / float64(len(knob.Values)))
 		}
 	}
-	return math.Exp(-distance)
-}
-
-// heard returns the points of which an outcome is known, ascending.
-func (l *ledger) heard() []int {
-	var points []int
-	for _, a := range l.arms {
-		if len(a.logs) > 0 || a.failed != OK {
-			points = append(points, a.point)
-		}
-	}
-	slices.Sort(points)
-	return points
+	return kin
 }
 
 // explore returns a fresh point: the most feasible of a few random ones; false where none is left.

@@ -115,9 +115,12 @@ func (h *halving) newcomer(field []runner) (int, bool) {
 
 func (h *halving) nearby(field []runner, dice *rand.Rand) (int, bool) {
 	for _, r := range field {
-		fresh := slices.DeleteFunc(h.space.neighbours(r.point), func(i int) bool { return !h.fresh(i) || dice.Float64() > h.feasible(h.space.At(i)) })
-		if len(fresh) > 0 {
-			return fresh[dice.IntN(len(fresh))], true
+		near := slices.DeleteFunc(h.space.neighbours(r.point), func(i int) bool { return !h.fresh(i) })
+		if len(near) == 0 {
+			continue
+		}
+		if i := near[dice.IntN(len(near))]; dice.Float64() < h.feasible(h.space.At(i)) {
+			return i, true
 		}
 	}
 	return 0, false

@@ -18,7 +18,7 @@ type ledger struct {
 	arms  []arm   // in the order in which they were first heard of
 	told  int     // trials told
 	open  int     // questions open
-	fit   *belief // of what was told so far; nil = to be computed
+	fit   *belief // posterior of what was told so far; nil = to be computed
 }
 
 // arm is a point of which something is known.

@@ -144,6 +144,15 @@ func (s *Space) At(i int) Point {
 	return p
 }
 
+// all returns the points of these numbers.
+func (s *Space) all(numbers []int) []Point {
+	points := make([]Point, len(numbers))
+	for i, number := range numbers {
+		points[i] = s.At(number)
+	}
+	return points
+}
+
 // Index returns the number of p; false where p is not a point of the space.
 func (s *Space) Index(p Point) (int, bool) {
 	if len(p) != len(s.knobs) {
@@ -192,11 +201,7 @@ func (s *Space) Neighbours(p Point) []Point {
 	if !ok {
 		panic("bandit: point is not in the space")
 	}
-	var near []Point
-	for _, j := range s.neighbours(i) {
-		near = append(near, s.At(j))
-	}
-	return near
+	return s.all(s.neighbours(i))
 }
 
 // neighbours is Neighbours by number.

@@ -62,8 +62,9 @@ func (t *thompson) next() (int, bool) {
 		return 0, false
 	}
 	points := make([]Point, len(pool))
-	for i, c := range pool {
-		points[i] = c.at
+	for i := range pool {
+		points[i] = t.space.At(pool[i].point)
+		pool[i].feasible = t.feasible(points[i])
 	}
 	return topTwo(pool, b.joint(points, dice), dice), true
 }
@@ -96,7 +97,6 @@ func (t *thompson) pool(b *belief, dice *rand.Rand) []int {
 // candidate is a point that may be asked next.
 type candidate struct {
 	point    int
-	at       Point
 	bound    float64 // how low its log cost may be: posterior mean minus two standard deviations
 	feasible float64
 }
@@ -107,17 +107,14 @@ func (t *thompson) promising(b *belief, live []int) []candidate {
 	if len(live) == 0 {
 		return nil
 	}
-	points := make([]Point, len(live))
-	for i, point := range live {
-		points[i] = t.space.At(point)
-	}
+	points := t.space.all(live)
 	means, deviations := b.predict(points)
 	leader := b.points[0]
 	goal := leader.score - math.Log1p(t.opt.Margin)
 	open := false
 	pool := make([]candidate, len(live))
 	for i, point := range live {
-		pool[i] = candidate{point: point, at: points[i], bound: grains(means[i] - 2*deviations[i])}
+		pool[i] = candidate{point: point, bound: grains(means[i] - 2*deviations[i])}
 		chance := distuv.UnitNormal.CDF((goal - means[i]) / deviations[i])
 		open = open || point != leader.point && chance > unlikely
 	}
@@ -125,11 +122,7 @@ func (t *thompson) promising(b *belief, live []int) []candidate {
 		return nil
 	}
 	slices.SortFunc(pool, func(x, y candidate) int { return cmp.Or(cmp.Compare(x.bound, y.bound), x.point-y.point) })
-	pool = pool[:min(drawSize, len(pool))]
-	for i := range pool {
-		pool[i].feasible = t.feasible(pool[i].at)
-	}
-	return pool
+	return pool[:min(drawSize, len(pool))]
 }
 
 // topTwo returns the cheapest point of a draw, or with probability 1/2 the cheapest of a further one that differs.
@@ -147,12 +140,14 @@ func topTwo(pool []candidate, posterior *distmv.Normal, dice *rand.Rand) int {
 	return first
 }
 
-// cheapest draws costs and feasibility and returns the best point of the draw; where none is feasible, the best bound.
+// cheapest draws costs and what is feasible and returns the best point of the draw; where none is feasible, the one
+// with the best bound. One number decides for all points, because points fail for common reasons: with a number each,
+// one of many hopeless points would always pass.
 func cheapest(pool []candidate, posterior *distmv.Normal, dice *rand.Rand) int {
-	costs := posterior.Rand(nil)
+	costs, luck := posterior.Rand(nil), dice.Float64()
 	point, least := pool[0].point, math.Inf(1)
 	for i, c := range pool {
-		if cost := grains(costs[i]); dice.Float64() < c.feasible && cost < least {
+		if cost := grains(costs[i]); luck < c.feasible && cost < least {
 			point, least = c.point, cost
 		}
 	}

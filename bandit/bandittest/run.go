@@ -323,14 +323,8 @@ func notWorseThanRandom(t *testing.T, factory Factory) {
 }
 
 func logRegret(t *testing.T, factory Factory, table *Table, seed uint64) float64 {
-	const samples = 30
-	s := start(t, factory, table.Space, bandit.Options{Seed: seed, Start: table.Start, Budget: samples})
-	search(s, table, seed, samples, 1)
-	best := s.Recommend(1)
-	if len(best) == 0 {
-		t.Fatalf("%s: no recommendation after %d samples", table.Name, samples)
-	}
-	return math.Log1p(table.Regret(best[0]))
+	s := start(t, factory, table.Space, bandit.Options{Seed: seed, Start: table.Start, Budget: 30})
+	return math.Log1p(Regrets(s, table, seed, []int{30})[0])
 }
 
 // Recommendations returns, one line per synthetic table, what a strategy recommends after 30 samples. A test compares

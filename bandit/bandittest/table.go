@@ -56,3 +56,27 @@ func (t *Table) Run(ask bandit.Trial, dice *rand.Rand) bandit.Trial {
 	}
 	return ask
 }
+
+// Regrets runs a strategy on a table and returns the regret of its recommendation after each number of samples,
+// ascending. A trial costs its samples, a failed one costs one. No recommendation counts as a regret of 9.
+func Regrets(s bandit.Strategy, table *Table, seed uint64, samples []int) []float64 {
+	dice := rand.New(rand.NewPCG(seed, 2))
+	regrets := make([]float64, len(samples))
+	used := 0
+	for i, limit := range samples {
+		for used < limit {
+			asks := s.Ask(1)
+			if len(asks) == 0 {
+				break
+			}
+			asks[0].Want = min(asks[0].Want, limit-used)
+			used += max(1, asks[0].Want)
+			s.Tell(table.Run(asks[0], dice))
+		}
+		regrets[i] = 9
+		if best := s.(bandit.Recommender).Recommend(1); len(best) > 0 {
+			regrets[i] = table.Regret(best[0])
+		}
+	}
+	return regrets
+}
