@@ -133,6 +133,9 @@ func reason(err error) error {
 
 // exclusive runs fn while no other goroutine and no other process uses the database.
 func (s *Store) exclusive(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	timeout := time.NewTimer(s.opt.Timeout)
 	defer timeout.Stop()
 	select {
