@@ -177,7 +177,10 @@ func verifyLearned(key, value []byte) error {
 	if err != nil {
 		return err
 	}
-	return belongs(key[:len(key)-1], own)
+	if bytes.HasSuffix(key, []byte{slotPrevious}) {
+		return belongs(key, append(own, slotPrevious))
+	}
+	return belongs(key, append(own, slotCurrent))
 }
 
 func verifyPin(key, value []byte) error {

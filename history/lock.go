@@ -15,8 +15,8 @@ import (
 // How long a waiter sleeps between two tries for the lock: short at first, because a transaction takes a third of a
 // millisecond.
 const (
-	lockFirstWait = 100 * time.Microsecond
-	lockLastWait  = 2 * time.Millisecond
+	lockFirstWait = 50 * time.Microsecond
+	lockLastWait  = 500 * time.Microsecond
 )
 
 // acquire takes the exclusive lock on the file at path, which is made if create is set. It returns a nil file and no

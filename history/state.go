@@ -34,6 +34,9 @@ func newer(format uint64) error {
 func readState(tx *bolt.Tx) (st state, err error) {
 	b := tx.Bucket(bucketMeta)
 	if b == nil || b.Get(metaMagic) == nil {
+		if tx.Bucket(bucketSample) != nil || tx.Bucket(bucketConfig) != nil {
+			return st, fmt.Errorf("%w: meta %s is missing", ErrCorrupt, metaMagic)
+		}
 		return st, fmt.Errorf("%w but another program's bbolt database: choose another directory", ErrForeign)
 	}
 	text, err := unseal(metaMagic, b.Get(metaMagic), codecText)

@@ -60,7 +60,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	}
 	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1)}
 	if err := s.prepare(); err != nil {
-		return nil, fmt.Errorf("history: open %s: %w", dir, reason(err))
+		return nil, fmt.Errorf("history: open %s: %w", dir, unwritable(err))
 	}
 	s.warn(networkWarning(dir))
 	var st state
@@ -77,10 +77,8 @@ func Open(dir string, opt Options) (*Store, error) {
 		}
 		s.opt.ReadOnly = true
 		return s, fmt.Errorf("history: open %s: %w", s.databasePath(), err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return nil, fmt.Errorf("history: open %s: %w: choose a directory that can be written", dir, reason(err))
 	case err != nil:
-		return nil, fmt.Errorf("history: open %s: %w", s.databasePath(), reason(err))
+		return nil, fmt.Errorf("history: open %s: %w", s.databasePath(), unwritable(err))
 	}
 	return s, nil
 }
@@ -131,8 +129,19 @@ func reason(err error) error {
 	return err
 }
 
+// unwritable is reason with advice where the directory cannot be written.
+func unwritable(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("%w: choose a directory that can be written", reason(err))
+	}
+	return reason(err)
+}
+
 // exclusive runs fn while no other goroutine and no other process uses the database.
 func (s *Store) exclusive(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	timeout := time.NewTimer(s.opt.Timeout)
 	defer timeout.Stop()
 	select {
