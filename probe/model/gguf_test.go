@@ -342,14 +342,14 @@ func mutateFile(t *testing.T, path string) {
 func mutate(t *testing.T, input []byte) {
 	rng := rand.New(rand.NewPCG(1, uint64(len(input))))
 	head := min(len(input), 3000) // where the lengths and types are
-	for range 300 {
+	for range 150 {
 		b := bytes.Clone(input)
 		for range 1 + rng.IntN(4) {
 			b[rng.IntN(head)] = byte(rng.Uint32()) >> rng.IntN(8)
 		}
 		examine(t, b)
 	}
-	for range 100 {
+	for range 50 {
 		examine(t, input[:rng.IntN(head)])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
@@ -103,8 +104,8 @@ func newFile(m model.Model, layout string, tokens int) *file {
 		w.Uint32(arch+"pooling_type", 3)
 	}
 	w.Uint32("general.file_type", fileTypes[layout])
-	w.Strings("tokenizer.ggml.tokens", tokens, func(i int) string { return fmt.Sprintf("token%d", i) })
-	w.Strings("tokenizer.ggml.merges", 2*tokens, func(i int) string { return fmt.Sprintf("to %d", i) })
+	w.Strings("tokenizer.ggml.tokens", tokens, func(i int) string { return "token" + strconv.Itoa(i) })
+	w.Strings("tokenizer.ggml.merges", 2*tokens, func(i int) string { return "to " + strconv.Itoa(i) })
 	f.body(m, layout)
 	return f
 }
