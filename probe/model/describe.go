@@ -158,8 +158,10 @@ func (f *File) matmuls(m *Model) error {
 	if outside > 0 {
 		m.warn("%d ternary tensors are not matmuls of a layer: not counted", outside)
 	}
-	if m.Layers == 0 {
-		m.Layers = len(layers)
+	if claimed := m.Layers; len(layers) > 0 {
+		if m.Layers = len(layers); claimed > 0 && claimed != m.Layers {
+			m.warn("the keys say %d layers, but %d have ternary matmuls: the latter are counted", claimed, m.Layers)
+		}
 	}
 	m.Shapes = shapes(all)
 	m.FileType = m.mostly(weights)
@@ -203,15 +205,28 @@ func (f *File) embedding(m *Model) {
 // derive fills in the dimensions that the keys left out.
 func (m *Model) derive() {
 	for _, mm := range m.Layer() {
-		switch {
-		case mm.Role == "q" && m.HeadDim == 0 && m.Heads > 0:
-			m.HeadDim = mm.N / m.Heads
-		case mm.Role == "gate" && m.FFN == 0:
-			m.FFN = mm.N
+		switch mm.Role {
+		case "q":
+			setUnknown(&m.Hidden, mm.K)
+			m.deriveHeadDim(mm.N)
+		case "up":
+			setUnknown(&m.FFN, mm.N)
 		}
 	}
-	if m.HeadDim == 0 && m.Heads > 0 {
-		m.HeadDim = m.Hidden / m.Heads
+	m.deriveHeadDim(m.Hidden)
+}
+
+// deriveHeadDim divides the outputs of q among the heads.
+func (m *Model) deriveHeadDim(outputs int) {
+	if m.Heads > 0 {
+		setUnknown(&m.HeadDim, outputs/m.Heads)
+	}
+}
+
+// setUnknown sets a dimension that is not known yet.
+func setUnknown(dimension *int, v int) {
+	if *dimension == 0 {
+		*dimension = v
 	}
 }
 

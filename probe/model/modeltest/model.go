@@ -14,7 +14,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
-// Small is a model of 3 layers and 1.4 million ternary weights, for WriteI2S.
+// Small is a model of 3 layers and 1.8 million ternary weights, for WriteI2S.
 func Small() model.Model {
 	return model.Model{Name: "small", Architecture: "bitnet-b1.58", Layers: 3, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Tied: true}
 }
