@@ -40,7 +40,10 @@ func (f *File) model() (Model, error) {
 		return m, err
 	}
 	f.embedding(&m)
-	f.check(&m)
+	m.derive()
+	m.checkInputs()
+	m.checkCounts()
+	f.checkType(&m)
 	return m, nil
 }
 
@@ -155,16 +158,18 @@ func (f *File) matmuls(m *Model) error {
 	if outside > 0 {
 		m.warn("%d ternary tensors are not matmuls of a layer: not counted", outside)
 	}
-	if m.Layers == 0 {
-		m.Layers = len(layers)
+	if claimed := m.Layers; len(layers) > 0 {
+		if m.Layers = len(layers); claimed > 0 && claimed != m.Layers {
+			m.warn("the keys say %d layers, but %d have ternary matmuls: the latter are counted", claimed, m.Layers)
+		}
 	}
 	m.Shapes = shapes(all)
-	m.FileType = f.mostly(m, weights)
+	m.FileType = m.mostly(weights)
 	return nil
 }
 
 // mostly is the ternary type with the most weights.
-func (f *File) mostly(m *Model, weights map[string]uint64) string {
+func (m *Model) mostly(weights map[string]uint64) string {
 	most := ""
 	for name, n := range weights {
 		if n > weights[most] || n == weights[most] && name < most {
@@ -197,37 +202,47 @@ func (f *File) embedding(m *Model) {
 	}
 }
 
-// fileTypes are the values of general.file_type that bitnet.cpp writes.
-var fileTypes = map[string]uint64{"tl1": 38, "tl2": 39, "i2_s": 40}
-
-// check derives the dimensions that the keys left out, and notes contradictions and assumptions.
-func (f *File) check(m *Model) {
+// derive fills in the dimensions that the keys left out.
+func (m *Model) derive() {
 	for _, mm := range m.Layer() {
-		switch {
-		case mm.Role == "q" && m.HeadDim == 0 && m.Heads > 0:
-			m.HeadDim = mm.N / m.Heads
-		case mm.Role == "gate" && m.FFN == 0:
-			m.FFN = mm.N
+		switch mm.Role {
+		case "q":
+			setUnknown(&m.Hidden, mm.K)
+			m.deriveHeadDim(mm.N)
+		case "up":
+			setUnknown(&m.FFN, mm.N)
 		}
-		if inputs := map[string]int{"q": m.Hidden, "gate": m.Hidden, "down": m.FFN}[mm.Role]; inputs > 0 && inputs != mm.K {
+	}
+	m.deriveHeadDim(m.Hidden)
+}
+
+// deriveHeadDim divides the outputs of q among the heads.
+func (m *Model) deriveHeadDim(outputs int) {
+	if m.Heads > 0 {
+		setUnknown(&m.HeadDim, outputs/m.Heads)
+	}
+}
+
+// setUnknown sets a dimension that is not known yet.
+func setUnknown(dimension *int, v int) {
+	if *dimension == 0 {
+		*dimension = v
+	}
+}
+
+// checkInputs notes where keys and tensors contradict each other.
+func (m *Model) checkInputs() {
+	for _, mm := range m.Layer() {
+		inputs := m.Hidden
+		switch mm.Role {
+		case "o":
+			inputs = m.Heads * m.HeadDim
+		case "down":
+			inputs = m.FFN
+		}
+		if inputs > 0 && inputs != mm.K {
 			m.warn("the keys say %d inputs for %s, the tensors have %d", inputs, mm.Role, mm.K)
 		}
-	}
-	if m.HeadDim == 0 && m.Heads > 0 {
-		m.HeadDim = m.Hidden / m.Heads
-	}
-	m.checkCounts()
-	switch kind, given := f.Keys["general.file_type"].(uint64); {
-	case len(m.Shapes) == 0:
-		m.warn("no ternary matmuls: nothing to tune")
-	case given && fileTypes[m.FileType] > 0 && kind != fileTypes[m.FileType]:
-		m.warn("general.file_type is %d, but the type ids and sizes of the tensors are those of %s (%d)", kind, m.FileType, fileTypes[m.FileType])
-	}
-	switch m.FileType {
-	case "i2_s":
-		m.warn("i2_s has three byte orders and the file does not tell which: assumed is that of x86 (blocks of 128); weights packed on ARM (blocks of 64), or on x86 without ACT_PARALLEL (4 rows), decode to garbage")
-	case "tl1", "tl2":
-		m.warn("%s is packed for the tile sizes of the build that wrote it, which the file does not tell: its shapes are known, its weights cannot be loaded", m.FileType)
 	}
 }
 
@@ -239,6 +254,25 @@ func (m *Model) checkCounts() {
 	}
 	if perLayer := len(m.Layer()); total != perLayer*m.Layers {
 		m.warn("the layers differ: %d ternary matmuls in %d layers, %d in the usual one", total, m.Layers, perLayer)
+	}
+}
+
+// fileTypes are the values of general.file_type that bitnet.cpp writes.
+var fileTypes = map[string]uint64{"tl1": 38, "tl2": 39, "i2_s": 40}
+
+// checkType notes what had to be assumed of the ternary type.
+func (f *File) checkType(m *Model) {
+	kind, given := f.Keys["general.file_type"].(uint64)
+	if usual := fileTypes[m.FileType]; given && usual > 0 && kind != usual {
+		m.warn("general.file_type is %d, but the type ids and sizes of the tensors are those of %s (%d)", kind, m.FileType, usual)
+	}
+	switch m.FileType {
+	case "":
+		m.warn("no ternary matmuls: nothing to tune")
+	case "i2_s":
+		m.warn("i2_s has three byte orders and the file does not tell which: assumed is that of x86 (blocks of 128); weights packed on ARM (blocks of 64), or on x86 without ACT_PARALLEL (4 rows), decode to garbage")
+	case "tl1", "tl2":
+		m.warn("%s is packed for the tile sizes of the build that wrote it, which the file does not tell: its shapes are known, its weights cannot be loaded", m.FileType)
 	}
 }
 

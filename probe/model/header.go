@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // Limits on what a header may claim. They are far above every published model (the largest have a few thousand
@@ -59,17 +60,13 @@ func (c *cursor) start() uint32 {
 	version := c.u32()
 	if version != 0 && version&0xffff == 0 {
 		c.order = binary.BigEndian
-		version = swap32(version)
+		version = bits.ReverseBytes32(version)
 	}
 	if c.err == nil && (version < 1 || version > 3) {
 		c.fail("version: %d is unknown: want 1, 2 or 3", version)
 	}
 	c.wide = version > 1
 	return version
-}
-
-func swap32(v uint32) uint32 {
-	return binary.BigEndian.Uint32(binary.LittleEndian.AppendUint32(nil, v))
 }
 
 // claims reads how many tensors and keys follow, and refuses what the file is too short to hold.

@@ -3,6 +3,7 @@ package model_test
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +80,7 @@ func TestTernaryRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, wantScale := modeltest.Weights(seed, tensor.Name, n, k)
-		if uint64(n) != tensor.N() || uint64(k) != tensor.K() || scale != wantScale || !cmp.Equal(want, codes) {
+		if uint64(n) != tensor.N() || uint64(k) != tensor.K() || scale != wantScale || !slices.Equal(want, codes) {
 			t.Errorf("%s: %d x %d, scale %v: want the weights that were written, scale %v", tensor.Name, n, k, scale, wantScale)
 		}
 		loaded++

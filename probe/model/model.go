@@ -18,7 +18,7 @@ type Model struct {
 	Name         string `json:"name"`
 	Architecture string `json:"architecture"` // general.architecture: "bitnet-b1.58", "llama" …
 	Family       string `json:"family"`       // TextGeneration, Embedding …
-	Layers       int    `json:"layers"`
+	Layers       int    `json:"layers"`       // those with ternary matmuls, where there are any
 	Hidden       int    `json:"hidden"`
 	FFN          int    `json:"ffn"`
 	Heads        int    `json:"heads"`

@@ -8,12 +8,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
-// Small is a model of 3 layers and 1.4 million ternary weights, for WriteI2S.
+// Small is a model of 3 layers and 1.8 million ternary weights, for WriteI2S.
 func Small() model.Model {
 	return model.Model{Name: "small", Architecture: "bitnet-b1.58", Layers: 3, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Tied: true}
 }
@@ -103,8 +104,8 @@ func newFile(m model.Model, layout string, tokens int) *file {
 		w.Uint32(arch+"pooling_type", 3)
 	}
 	w.Uint32("general.file_type", fileTypes[layout])
-	w.Strings("tokenizer.ggml.tokens", tokens, func(i int) string { return fmt.Sprintf("token%d", i) })
-	w.Strings("tokenizer.ggml.merges", 2*tokens, func(i int) string { return fmt.Sprintf("to %d", i) })
+	w.Strings("tokenizer.ggml.tokens", tokens, func(i int) string { return "token" + strconv.Itoa(i) })
+	w.Strings("tokenizer.ggml.merges", 2*tokens, func(i int) string { return "to " + strconv.Itoa(i) })
 	f.body(m, layout)
 	return f
 }

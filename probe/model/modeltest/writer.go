@@ -88,14 +88,21 @@ func (w *Writer) Float32(name string, v float32) {
 	w.Key(name, Float32, w.Number(uint64(math.Float32bits(v)), 4))
 }
 
-// Text adds a key with a string.
+// String adds a key with a string.
 func (w *Writer) String(name, v string) { w.Key(name, String, w.Text(v)) }
 
 // Strings adds a key with an array of n strings, the i-th of which is of(i).
 func (w *Writer) Strings(name string, n int, of func(i int) string) {
 	value := append(w.Number(String, 4), w.Count(uint64(n))...)
+	width := len(w.Count(0))
 	for i := range n {
-		value = append(value, w.Text(of(i))...)
+		s := of(i)
+		if width == 4 {
+			value = w.order().AppendUint32(value, uint32(len(s)))
+		} else {
+			value = w.order().AppendUint64(value, uint64(len(s)))
+		}
+		value = append(value, s...)
 	}
 	w.Key(name, Array, value)
 }
