@@ -1,0 +1,139 @@
+package model_test
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
+)
+
+// One weight of 1 in a row of -1 sets one bit of one byte, wherever it is.
+func TestTernaryBitLayout(t *testing.T) {
+	for at, want := range map[int]struct {
+		index int
+		value byte
+	}{
+		0: {0, 2 << 6}, 1: {1, 2 << 6}, 31: {31, 2 << 6},
+		32: {0, 2 << 4}, 63: {31, 2 << 4}, 64: {0, 2 << 2}, 95: {31, 2 << 2}, 96: {0, 2}, 127: {31, 2},
+		128: {32, 2 << 6}, 128 + 33: {33, 2 << 4}, 255: {63, 2},
+	} {
+		data := make([]byte, 64+32)
+		data[want.index] = want.value
+		codes := loadOne(t, data, 256, 1)
+		for i, c := range codes {
+			if (i == at) != (c == 1) || i != at && c != -1 {
+				t.Errorf("byte %d = %#x: weight %d is %d, want 1 at %d and -1 elsewhere", want.index, want.value, i, c, at)
+				break
+			}
+		}
+	}
+}
+
+// loadOne loads the weights of an I2_S tensor that has data.
+func loadOne(t *testing.T, data []byte, k, n uint64) []int8 {
+	t.Helper()
+	w := new(modeltest.Writer)
+	w.Tensor("w", 36, 0, k, n)
+	f, err := readBytes(append(w.Header(), data...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, _, _, _, err := f.Ternary("w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+// Blocks run over the ends of rows: 2 rows of 192 are 3 blocks.
+func TestTernaryBlocksAreFlat(t *testing.T) {
+	want, scale := modeltest.Weights(5, "w", 2, 192)
+	if diff := cmp.Diff(want, loadOne(t, modeltest.Pack(want, scale), 192, 2)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTernaryRoundTrip(t *testing.T) {
+	const seed = 7
+	path := filepath.Join(t.TempDir(), "small.gguf")
+	if err := modeltest.WriteI2S(path, modeltest.Small(), seed); err != nil {
+		t.Fatal(err)
+	}
+	f, err := model.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	loaded := 0
+	for _, tensor := range f.Tensors {
+		if !tensor.Ternary {
+			continue
+		}
+		codes, scale, n, k, err := f.Ternary(tensor.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, wantScale := modeltest.Weights(seed, tensor.Name, n, k)
+		if uint64(n) != tensor.N() || uint64(k) != tensor.K() || scale != wantScale || !cmp.Equal(want, codes) {
+			t.Errorf("%s: %d x %d, scale %v: want the weights that were written, scale %v", tensor.Name, n, k, scale, wantScale)
+		}
+		loaded++
+	}
+	if loaded != 3*7 {
+		t.Errorf("%d ternary tensors, want 21", loaded)
+	}
+	m, err := f.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Tunable(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTernaryRefusals(t *testing.T) {
+	nan := modeltest.Pack(make([]int8, 128), float32(math.NaN()))
+	three := modeltest.Pack(make([]int8, 128), 1)
+	three[5] |= 0xc
+	for _, c := range []struct {
+		name string
+		id   uint32
+		k    uint64
+		data []byte
+		want string
+	}{
+		{"tl1", 38, 128, make([]byte, 64), "is tl1, packed for the tile sizes"},
+		{"tl2", 39, 256, make([]byte, 96), "is tl2, packed for the tile sizes"},
+		{"tq2_0", 35, 256, make([]byte, 66), "is tq2_0, which has a scale for each block"},
+		{"iq2_bn", 135, 64, make([]byte, 20), "is iq2_bn, which has a scale for each block"},
+		{"f32", 0, 8, make([]byte, 32), "is f32, which is not ternary"},
+		{"half a block", 36, 64, make([]byte, 48), "no whole number of blocks"},
+		{"code 3", 36, 128, three, "byte 5 holds the code 3"},
+		{"scale NaN", 36, 128, nan, "its scale is NaN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := new(modeltest.Writer)
+			w.Tensor("w", c.id, 0, c.k, 1)
+			f, err := readBytes(append(w.Header(), c.data...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, _, _, err = f.Ternary("w"); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want one with %q", err, c.want)
+			}
+			oneLine(t, err)
+		})
+	}
+	f, err := readBytes(minimal(new(modeltest.Writer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, _, err := f.Ternary("absent"); err == nil || !strings.Contains(err.Error(), `"absent": no such tensor`) {
+		t.Errorf("absent tensor: %v", err)
+	}
+}
