@@ -1,0 +1,41 @@
+// Package target holds what can be measured: things that make one setting of the ternary matmuls ready, prove that its
+// results are right, and run it.
+//
+// # Basics
+//
+// A [Target] turns an [Arm] (kernel, threads, batch, blocking) into a measure.Subject. [CPU] is the live processor:
+//
+//	c, err := target.NewCPU(ctx, host, model, target.CPUOptions{Layout: kernels.I2S})
+//	defer c.Close()
+//	s, err := c.Prepare(ctx, target.Decode, arm) // verified
+//	elapsed, err := s.Run(ctx, 10)               // ten passes through all ternary matmuls of the model
+//
+// It holds random ternary weights for every layer, each matmul its own, in order of use: a decode pass finds its
+// weights as cold, or as warm, as a real one does. The time is that of the matmuls with their barriers. Quantising the
+// activations is left out (5 % of a matmul of 2560 x 2560 at batch 1, and no arm changes it), as are attention,
+// norms and the output head.
+//
+// Every arm is verified before it is timed, and after every run again: see the type reference for how this takes
+// milliseconds at any batch.
+//
+// # Caveats
+//
+// Fewer layers than the model has are held where memory is short: [CPU.Note]. A model that fits into the last-level
+// cache is measured there, as it would run: [CPU.Residency].
+//
+// A context is looked at between two matmuls. One matmul by the generic kernel at a large batch takes seconds.
+//
+// One run of Prefill is checked in the last layer that it went through; the first check of a layer takes a few tens of
+// milliseconds, outside the time that is reported.
+//
+// # Decisions
+//
+// 2026-11-21. Weights are random, not the model's own: the time of a ternary matmul does not depend on their values as
+// long as they are not all alike, and a preset has no file.
+//
+// 2026-11-21. Results are checked by Freivalds' method for all outputs and by value for some rows, instead of a full
+// reference product: at batch 512 that would take half a minute for one arm of a 2B model.
+//
+// 2026-11-21. A pool of threads per thread count, all but one parked, instead of one pool that lets workers sit out: it
+// keeps the pool's protocol as simple as it is, and a search tries few thread counts.
+package target
