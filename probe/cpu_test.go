@@ -57,17 +57,14 @@ func TestHostJSON(t *testing.T) {
 	}
 }
 
-func TestFeatureJSON(t *testing.T) {
-	data, err := json.Marshal(AVX2 | DotProd)
-	if err != nil || string(data) != `["avx2","dotprod"]` {
-		t.Errorf("%s, %v", data, err)
-	}
-	if data, err = json.Marshal(Feature(0)); err != nil || string(data) != `[]` {
-		t.Errorf("%s, %v", data, err)
-	}
-	var f Feature
-	if err := json.Unmarshal([]byte(`["avx3"]`), &f); err == nil || !strings.Contains(err.Error(), "sse42") {
-		t.Errorf("error %v, want one that lists the names", err)
+// What is not in the table still has a name that tells machines apart.
+func TestUnknownARMPart(t *testing.T) {
+	tree := machine(t, "server-arm64")
+	text := strings.NewReplacer("0x41", "0x6d", "0xd40", "0xd49").Replace(string(tree["proc/cpuinfo"].Data))
+	set("proc/cpuinfo", text)(tree, nil)
+	h := read(t, tree, Inputs{Arch: "arm64"})
+	if h.CPU.Vendor != "implementer 0x6d" || h.CPU.Model != "part 0xd49 of 0x6d" {
+		t.Errorf("vendor %q, model %q", h.CPU.Vendor, h.CPU.Model)
 	}
 }
 

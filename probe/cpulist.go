@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// maxCPU is the highest CPU number that is believed: Linux is built for at most 8192 CPUs.
-const maxCPU = 8191
+// What is believed of a list: Linux is built for at most 8192 CPUs, every second of which is a list of 19 KiB.
+const (
+	maxCPU       = 8191
+	maxListBytes = 32 << 10
+)
 
 // parseList parses a CPU or node list as the kernel prints it, such as "0-3,8,10-11", into ascending numbers.
 // The empty list is no error. Numbers above maxCPU are, so that a list cannot ask for unbounded memory.
@@ -17,7 +20,11 @@ func parseList(s string) ([]int, error) {
 	if s == "" {
 		return nil, nil
 	}
+	if len(s) > maxListBytes {
+		return nil, fmt.Errorf("a list of %d bytes is longer than %d", len(s), maxListBytes)
+	}
 	var member [maxCPU + 1]bool
+	highest := 0
 	for part := range strings.SplitSeq(s, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
@@ -37,8 +44,9 @@ func parseList(s string) ([]int, error) {
 		for cpu := from; cpu <= to; cpu++ {
 			member[cpu] = true
 		}
+		highest = max(highest, to)
 	}
-	return members(member[:]), nil
+	return members(member[:highest+1]), nil
 }
 
 // members returns the indexes of what is true.

@@ -40,9 +40,8 @@
 // /proc/self/status shows, is not enough: a goroutine that is locked and pinned while it runs on the main thread leaves
 // it pinned for ever. A snapshot at start would miss a cpuset that is widened later.
 //
-// 2026-11-21: /proc, /sys and the control groups are read here rather than by gopsutil, which cannot read an fs.FS,
-// does not know quotas, and counts physical cores by a number that repeats across packages. It serves as a
-// second opinion in the tests.
+// 2026-11-21: /proc, /sys and the control groups are read here rather than by gopsutil, which cannot read an fs.FS
+// and knows neither quotas, cpusets, cache sharing nor kinds of cores. It serves as a second opinion in the tests.
 //
 // 2026-11-21: klauspost/cpuid for the features of amd64. It takes AVX from CPUID only with XCR0[2:1] set and AVX-512 only
 // with XCR0[7:5] set too (read in its source, v2.4.2). golang.org/x/sys/cpu checks the same bits, but cannot tell the

@@ -14,12 +14,14 @@ import (
 // Host is what is known of a machine and of this process's share of it. A size or count of 0 and a text of "" are
 // unknown, and Warnings says so. It marshals into the facts of the command's probe document.
 type Host struct {
-	OS     string        `json:"os"`   // as GOOS
-	Arch   string        `json:"arch"` // as GOARCH
-	CPU    CPU           `json:"cpu"`
-	Memory Memory        `json:"memory"`
-	Cgroup Cgroup        `json:"cgroup"`
-	Load   `json:"load"` // with Load.Pressure, which is Host.Pressure as well
+	OS     string `json:"os"`   // as GOOS
+	Arch   string `json:"arch"` // as GOARCH
+	CPU    CPU    `json:"cpu"`
+	Memory Memory `json:"memory"`
+	Cgroup Cgroup `json:"cgroup"`
+
+	// Load is embedded so that Host.Pressure is Host.Load.Pressure; in JSON it is an object of its own.
+	Load `json:"load"`
 
 	Virtualization string `json:"virtualization"` // "kvm", "vmware", …; "vm" = of unknown kind, "none" = bare metal
 	Governor       string `json:"governor"`       // of the CPU frequency, of the first usable CPU
