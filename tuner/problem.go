@@ -87,8 +87,8 @@ func (p Problem) threads() int {
 // prefetch, and llama.cpp's n_ubatch of 512 tokens for a prompt.
 func (p Problem) Default() Config {
 	kernel := "mul/" + string(p.Layout) + "/generic"
-	for _, k := range kernels.Usable(p.Host.CPU.Features) {
-		if k.Layout == p.Layout && k.Needs == probe.AVX2 {
+	for _, k := range p.usable() {
+		if k.Needs == probe.AVX2 {
 			kernel = k.Name
 		}
 	}
@@ -104,12 +104,25 @@ func (p Problem) Heuristic() Config {
 	return p.config(p.widest().Name, 128, func(b kernels.Blocking) kernels.Blocking { return b })
 }
 
-// widest is the usable kernel of the layout with the most demands: a wider vector unit is faster unless proven
-// otherwise.
-func (p Problem) widest() kernels.Kernel {
-	var best kernels.Kernel
+// widest is the usable kernel of the layout with the most demands.
+func (p Problem) widest() kernels.Kernel { return widestOf(p.usable()) }
+
+// usable are the kernels of the layout that this host can run.
+func (p Problem) usable() []kernels.Kernel {
+	var list []kernels.Kernel
 	for _, k := range kernels.Usable(p.Host.CPU.Features) {
-		if k.Layout == p.Layout && (best.Name == "" || k.Needs > best.Needs) {
+		if k.Layout == p.Layout {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// widestOf is the kernel with the most demands: a wider vector unit is faster unless proven otherwise.
+func widestOf(list []kernels.Kernel) kernels.Kernel {
+	best := list[0]
+	for _, k := range list[1:] {
+		if k.Needs > best.Needs {
 			best = k
 		}
 	}

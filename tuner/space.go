@@ -30,12 +30,7 @@ var chunkRows = []int{0, 256}
 // space returns the arms of a regime that may be tried, cut by what is known before any measurement. Each cut has its
 // reason.
 func (p Problem) space(r target.Regime) (*bandit.Space, error) {
-	var usable []kernels.Kernel
-	for _, k := range kernels.Usable(p.Host.CPU.Features) {
-		if k.Layout == p.Layout {
-			usable = append(usable, k)
-		}
-	}
+	usable := p.usable()
 	return bandit.NewSpace(p.knobs(r, usable), p.rules(usable)...)
 }
 

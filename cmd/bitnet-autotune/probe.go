@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -17,33 +16,13 @@ import (
 // gpuNote says why gpus is empty.
 const gpuNote = "this version tunes the CPU and does not look for GPUs"
 
-// hostReport is the document of the probe verb.
+// hostReport is the document of the probe verb: the facts of the host, and what the command knows besides.
 type hostReport struct {
+	Fingerprint string `json:"fingerprint"`
 	probe.Host
-	fingerprint string
-	bandwidth   map[int]float64
-}
-
-// MarshalJSON adds what the command knows besides to the facts of the host.
-func (h hostReport) MarshalJSON() ([]byte, error) {
-	facts, err := json.Marshal(h.Host)
-	if err != nil {
-		return nil, err
-	}
-	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(facts, &doc); err != nil {
-		return nil, err
-	}
-	extra := map[string]any{"fingerprint": h.fingerprint, "gpus": []string{}, "gpu_note": gpuNote}
-	if h.bandwidth != nil {
-		extra["read_bandwidth_bytes_per_second"] = h.bandwidth
-	}
-	for name, value := range extra {
-		if doc[name], err = json.Marshal(value); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(doc)
+	GPUs      []string        `json:"gpus"`
+	GPUNote   string          `json:"gpu_note"`
+	Bandwidth map[int]float64 `json:"read_bandwidth_bytes_per_second,omitempty"` // by threads
 }
 
 func (a *app) probeVerb() *cobra.Command {
@@ -58,9 +37,9 @@ func (a *app) probeVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := hostReport{Host: h, fingerprint: h.Fingerprint()}
+			report := hostReport{Fingerprint: h.Fingerprint(), Host: h, GPUs: []string{}, GPUNote: gpuNote}
 			if bandwidth {
-				if report.bandwidth, err = readBandwidth(cmd.Context(), h); err != nil {
+				if report.Bandwidth, err = readBandwidth(cmd.Context(), h); err != nil {
 					return err
 				}
 			}
@@ -121,10 +100,10 @@ func writeHost(w io.Writer, r hostReport) {
 	}
 	fmt.Fprintf(w, "load         CPU %.0f %%, memory %.0f %%\n", 100*h.Load.CPUUtilization, 100*h.Load.MemoryUtilization)
 	fmt.Fprintf(w, "condition    virtualisation %s, governor %s, huge pages %s\n", orUnknown(h.Virtualization), orUnknown(h.Governor), orUnknown(h.HugePages))
-	fmt.Fprintf(w, "fingerprint  %s\n", r.fingerprint)
+	fmt.Fprintf(w, "fingerprint  %s\n", r.Fingerprint)
 	fmt.Fprintf(w, "GPUs         none: %s\n", gpuNote)
-	for _, threads := range sortedKeys(r.bandwidth) {
-		fmt.Fprintf(w, "read         %.1f GB/s with %d threads\n", r.bandwidth[threads]/1e9, threads)
+	for _, threads := range sortedKeys(r.Bandwidth) {
+		fmt.Fprintf(w, "read         %.1f GB/s with %d threads\n", r.Bandwidth[threads]/1e9, threads)
 	}
 	for _, warning := range h.Warnings {
 		fmt.Fprintf(w, "unknown      %s\n", warning)

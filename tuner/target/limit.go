@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -56,49 +55,49 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// PeakOps measures how many int8 operations per second (a multiplication and an addition are two) the host can do with
-// that many threads from registers to registers: the limit of prefill. kernels.PeakLoop tells which instruction that
-// is. It takes about 50 ms and returns the median of several tries.
-func (c *CPU) PeakOps(ctx context.Context, threads int) (opsPerSecond float64, err error) {
-	pool, err := c.limitPool(ctx, threads)
-	if err == nil {
-		opsPerSecond, err = c.peak(ctx, pool)
-	}
+// PeakSubject returns the limit of prefill as a subject: int8 multiply-adds from registers to registers, on that many
+// threads. kernels.PeakLoop tells which instruction that is. Its unit is one operation; a multiplication and an addition
+// are two.
+func (c *CPU) PeakSubject(threads int) (measure.Subject, error) {
+	pool, err := c.limitPool(context.Background(), threads)
 	if err != nil {
-		return 0, fmt.Errorf("target: measure the int8 peak: %w", err)
+		return measure.Subject{}, fmt.Errorf("target: prepare the int8 peak loop: %w", err)
 	}
-	return opsPerSecond, nil
+	loop, operations, name := kernels.PeakLoop(c.options.Features)
+	p := &peakLoop{target: c, pool: pool, loop: loop}
+	p.part = func(int) { p.loop(peakIterations) }
+	return measure.Subject{
+		Name: fmt.Sprintf("%s loop threads=%d", name, threads), Run: p.run,
+		Units: float64(operations) * peakIterations * float64(threads),
+	}, nil
 }
 
-func (c *CPU) peak(ctx context.Context, pool *kernels.Pool) (float64, error) {
-	give, err := c.take(ctx)
+// peakIterations keeps one call of a peak loop, which cannot be preempted, well under a millisecond.
+const peakIterations = 1 << 13
+
+// peakLoop is the int8 limit, ready to run.
+type peakLoop struct {
+	target *CPU
+	pool   *kernels.Pool
+	loop   func(iterations int)
+	part   func(worker int)
+}
+
+func (p *peakLoop) run(ctx context.Context, n int) (time.Duration, error) {
+	give, err := p.target.take(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("target: run the int8 peak loop: %w", err)
 	}
 	defer give()
-	defer pool.Enter()()
-	loop, operations, _ := kernels.PeakLoop(c.options.Features)
-	iterations := 1
-	once := func() float64 { // seconds
-		start := time.Now()
-		pool.Run(func(int) { loop(iterations) })
-		return time.Since(start).Seconds()
-	}
-	for once() < 4e-3 {
+	defer p.pool.Enter()()
+	start := time.Now()
+	for range n {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("target: run the int8 peak loop: %w", err)
 		}
-		iterations *= 2
+		p.pool.Run(p.part)
 	}
-	seconds := make([]float64, 7)
-	for i := range seconds {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		seconds[i] = once()
-	}
-	slices.Sort(seconds)
-	return float64(operations) * float64(iterations) * float64(pool.Threads()) / seconds[len(seconds)/2], nil
+	return time.Since(start), nil
 }
 
 // limitPool is the pool for a limit.
