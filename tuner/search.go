@@ -55,7 +55,10 @@ type arm struct {
 // regime tunes one regime until end.
 func (r *tune) regime(ctx context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
 	s := &search{tune: r, regime: regime, arms: map[int]*arm{}, end: end, baseArm: r.problem.Default().Arm(regime)}
-	s.verdict = RegimeVerdict{Regime: regime, Verdict: measure.Inconclusive, Default: s.baseArm, Best: s.baseArm}
+	s.verdict = RegimeVerdict{
+		Regime: regime, Verdict: measure.Inconclusive, Default: s.baseArm, Best: s.baseArm,
+		RunnersUp: []RunnerUp{}, Cuts: []Cut{}, Warnings: []string{},
+	}
 	if err := s.begin(ctx); err != nil {
 		if ctx.Err() != nil {
 			s.verdict.Stopped = "interrupted before the default was measured"
@@ -296,13 +299,14 @@ type contender struct {
 // rivals are the arms that duel with the default: the strategy's best and what an earlier run proved.
 func (s *search) rivals() []*arm {
 	var list []*arm
-	recommended, _ := s.strategy.(bandit.Recommender)
-	if recommended == nil {
+	recommended, ok := s.strategy.(bandit.Recommender)
+	if !ok {
 		return nil
 	}
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(leastBlocks*s.block)))) // as many as there is time to decide on
 	for _, point := range recommended.Recommend(finalists + 1) {
 		a := s.problem.armAt(s.space, point)
-		if a == s.baseArm || len(list) == finalists {
+		if a == s.baseArm || len(list) == most {
 			continue
 		}
 		list = append(list, &arm{arm: a})

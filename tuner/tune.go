@@ -179,6 +179,7 @@ func (r *tune) certificate() *Certificate {
 		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
 		Target: r.target.Name(), Run: fmt.Sprintf("%016x", r.run),
 		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
+		Regimes: []RegimeVerdict{}, Warnings: []string{},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
 
@@ -41,7 +42,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &c):
 		return c.code
-	case errors.Is(err, tuner.ErrBadBudget):
+	case errors.Is(err, tuner.ErrBadBudget), errors.Is(err, model.ErrUnknown):
 		return exitUsage
 	case errors.Is(err, tuner.ErrBusy):
 		return exitBusy

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// ErrUnknown is wrapped by the error of Load for a name that is neither a preset nor looks like a path.
+var ErrUnknown = errors.New("unknown preset or file")
+
 // Load returns the preset called nameOrPath, or else the model of the GGUF file at that path. A file that bears the name
 // of a preset is reached as ./name. A file without ternary matmuls loads as well: see Model.Tunable.
 func Load(nameOrPath string) (Model, error) {
@@ -17,7 +20,7 @@ func Load(nameOrPath string) (Model, error) {
 		return m, nil
 	}
 	if _, err := os.Stat(nameOrPath); errors.Is(err, fs.ErrNotExist) && !looksLikePath(nameOrPath) {
-		return Model{}, fmt.Errorf("model: unknown preset or file %q: the nearest presets are %s", nameOrPath, strings.Join(nearest(nameOrPath, 3), ", "))
+		return Model{}, fmt.Errorf("model: %w %q: the nearest presets are %s", ErrUnknown, nameOrPath, strings.Join(nearest(nameOrPath, 3), ", "))
 	}
 	f, err := Open(nameOrPath)
 	if err != nil {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+// TestMain lets the test binary stand in for the command, so that scripts run the real thing in a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"bitnet-autotune": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Setup: isolate,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":     code,
+			"json":     jsonField,
+			"gguf":     writeGGUF,
+			"tune":     tuneSmall,
+			"truncate": truncate,
+			"scribble": scribble,
+		},
+	})
+}
+
+// isolate gives a script a store and a home of its own.
+func isolate(env *testscript.Env) error {
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("STORE", filepath.Join(env.WorkDir, "state", "bitnet-autotune"))
+	return nil
+}
+
+// code runs the command and wants an exit code: code N args…
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: code N args...")
+	}
+	err := ts.Exec("bitnet-autotune", args[1:]...)
+	got := 0
+	if err != nil {
+		got = -1
+		fmt.Sscanf(err.Error(), "exit status %d", &got)
+	}
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
+	}
+}
+
+// jsonField looks into the last stdout, which must be exactly one JSON document: json PATH [WANT], or ! json
+// PATH UNWANTED. PATH is dotted.
+func jsonField(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: json path [want]")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	var doc any
+	ts.Check(dec.Decode(&doc))
+	if dec.More() {
+		ts.Fatalf("stdout holds more than one JSON document")
+	}
+	for _, name := range strings.Split(args[0], ".") {
+		var found bool
+		switch at := doc.(type) {
+		case map[string]any:
+			doc, found = at[name]
+		case []any:
+			var i int
+			if n, _ := fmt.Sscanf(name, "%d", &i); n == 1 && i < len(at) {
+				doc, found = at[i], true
+			}
+		}
+		if !found {
+			ts.Fatalf("%s: there is no %s", args[0], name)
+		}
+	}
+	if len(args) == 2 && (fmt.Sprint(doc) == args[1]) == neg {
+		ts.Fatalf("%s is %v", args[0], doc)
+	}
+}
+
+// writeGGUF writes a small real I2_S file: gguf FILE.
+func writeGGUF(ts *testscript.TestScript, neg bool, args []string) {
+	var m model.Model = modeltest.Small()
+	ts.Check(modeltest.WriteI2S(ts.MkAbs(args[0]), m, 1))
+}
+
+// tuneSmall tunes and wants a verdict, whichever the machine allows: tune BUDGET MODEL. The certificate is on stdout.
+func tuneSmall(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec("bitnet-autotune", "tune", "--format", "json", "--budget", args[0], "--model", args[1])
+	if err != nil && err.Error() != fmt.Sprintf("exit status %d", exitInconclusive) {
+		ts.Fatalf("tune: %v", err)
+	}
+	var cert tuner.Certificate
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &cert))
+	if cert.Elapsed > 1.05*cert.Budget+0.5 { // half a second for a machine that is shared
+		ts.Fatalf("%.2f s of a budget of %.2f s", cert.Elapsed, cert.Budget)
+	}
+	if (cert.Verdict == measure.Inconclusive) != (err != nil) {
+		ts.Fatalf("verdict %s and exit %v", cert.Verdict, err)
+	}
+}
+
+// truncate cuts a file to half its size: truncate FILE.
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
+	path := ts.MkAbs(args[0])
+	info, err := os.Stat(path)
+	ts.Check(err)
+	ts.Check(os.Truncate(path, info.Size()/2))
+}
+
+// scribble overwrites the middle of a file: scribble FILE.
+func scribble(ts *testscript.TestScript, neg bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	for i := len(data) / 4; i < len(data)*3/4; i++ {
+		data[i] ^= 0xa5
+	}
+	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// TestEveryVerbHasHelpWithExamples keeps the manual complete.
+func TestEveryVerbHasHelpWithExamples(t *testing.T) {
+	a := &app{out: os.Stdout, err: os.Stderr}
+	for _, verb := range a.root().Commands() {
+		if verb.Short == "" || verb.Example == "" {
+			t.Errorf("%s: Short %q, Example %q: want both", verb.Name(), verb.Short, verb.Example)
+		}
+	}
+}
+
+func TestRunEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	if got := run(ctx, []string{"--store", t.TempDir(), "probe"}, &out, &errs); got != exitError || strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("cancelled probe: code %d, stderr %q, want 1 and one line", got, errs.String())
+	}
+}
