@@ -42,7 +42,7 @@ func (t *Timer) Compare(ctx context.Context, base, cand Subject, opt CompareOpti
 	for look, level := range levels {
 		for done := plan.before(look); done < plan.at(look) && pair.censored < plan.blocks; done++ {
 			if err := pair.Block(ctx); err != nil {
-				return pair.result(levels[max(0, look-1)], plan.confidence), err
+				return pair.result(plan.interrupted(look), plan.confidence), err
 			}
 		}
 		c := pair.result(level, plan.confidence)
