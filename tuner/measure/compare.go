@@ -23,9 +23,9 @@ type CompareOptions struct {
 	// Blocks is the most blocks to take. If 0, 40.
 	Blocks int
 	// Looks is how often, evenly spaced, the comparison asks whether it may stop. If 0, 4; with 1 it never stops early.
-	// Fewer than one look every 5 blocks are taken.
+	// There is at most one look in 5 blocks.
 	Looks int
-	// Confidence is that of the interval over all looks together. If 0, 0.95.
+	// Confidence is that of the interval over all looks together, below 1. If 0, 0.95.
 	Confidence float64
 	// MinGain and NoiseFloor are what Decide will be asked with: the comparison stops when its answer is settled.
 	MinGain, NoiseFloor float64

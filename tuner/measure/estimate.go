@@ -110,7 +110,7 @@ func (r ranked) statistic(centre float64) float64 {
 // fallsBelow returns the centre beyond which the statistic is below limit, by bisection.
 func (r ranked) fallsBelow(limit float64) float64 {
 	low, high := r.values[0], r.values[len(r.values)-1]
-	for range 50 {
+	for range 45 { // the range of the data, times 3e-14
 		mid := low + (high-low)/2
 		if r.statistic(mid) < limit {
 			high = mid
