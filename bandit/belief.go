@@ -91,16 +91,13 @@ func (b *belief) learn(arms []estimate) {
 		}
 		*b = kept
 	}
-	const sweeps = 2
-	for range sweeps {
-		for k := range len(b.effect.knobs) + 1 {
-			for _, scale := range triedScales {
-				try(b.effect.scaled(k, scale))
-			}
+	for k := range len(b.effect.knobs) + 1 {
+		for _, scale := range triedScales {
+			try(b.effect.scaled(k, scale))
 		}
-		for _, reach := range triedReach {
-			try(b.effect.reaching(reach))
-		}
+	}
+	for _, reach := range triedReach {
+		try(b.effect.reaching(reach))
 	}
 }
 

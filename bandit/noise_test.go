@@ -21,8 +21,8 @@ func invented(dice *rand.Rand, n int) []float64 {
 	return logs
 }
 
-// The scale must come out between the truth and the prior although the plain standard deviation is 0.08. Over 1,000
-// seeds it left [0.016, 0.032] in none; 200 are tried.
+// The scale must come out near the truth although the plain standard deviation is 0.08: over 5,000 seeds it lay
+// between 0.012 and 0.044, half of them above 0.022. 200 seeds are tried.
 func TestNoiseScaleIgnoresBadSamples(t *testing.T) {
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 0))
@@ -30,14 +30,14 @@ func TestNoiseScaleIgnoresBadSamples(t *testing.T) {
 		for i := range arms {
 			arms[i].logs = invented(dice, 2+i%5)
 		}
-		if s := noiseScale(arms); s < 0.016 || s > 0.032 {
-			t.Errorf("seed %d: noise %.4f; want 0.016 to 0.032, truth 0.02", seed, s)
+		if s := noiseScale(arms); s < 0.011 || s > 0.05 {
+			t.Errorf("seed %d: noise %.4f; want 0.011 to 0.05, truth 0.02", seed, s)
 		}
 	}
 }
 
-// The root of the mean squared error of the centre of 8 samples, over 2,000 arms: 0.02/√8 = 0.007 without bad
-// samples, 0.028 for the plain mean with them. The tolerance is 6 standard errors above what was found (0.0105).
+// The root of the mean squared error of the centre of 8 samples is 0.007 where none is bad. With bad ones the plain
+// mean's is 0.029 and the centre's was 0.0089 to 0.0094 over three seeds of 2,000 arms.
 func TestCentreIgnoresBadSamples(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 0))
 	const arms = 2000
@@ -46,13 +46,13 @@ func TestCentreIgnoresBadSamples(t *testing.T) {
 		mean, _ := centre(invented(dice, 8), 0.02)
 		squares += mean * mean
 	}
-	if rms := math.Sqrt(squares / arms); rms > 0.013 {
-		t.Errorf("error of the centre is %.4f; want at most 0.013", rms)
+	if rms := math.Sqrt(squares / arms); rms > 0.011 {
+		t.Errorf("error of the centre is %.4f; want at most 0.011", rms)
 	}
 }
 
-// With few samples the variance is wide enough to hold the truth: 90 % of the intervals of two standard deviations
-// around one sample do although one in sixteen is bad (6 sigma below the 94 % of a sound interval).
+// With one sample the variance is wide enough to hold the truth within two standard deviations in 94.7 % of the cases,
+// although one in sixteen is bad. The tolerance is 6 sigma of a binomial: 1e-9 per run.
 func TestCentreOfOneSampleIsHumble(t *testing.T) {
 	dice := rand.New(rand.NewPCG(2, 0))
 	const arms = 2000
@@ -63,7 +63,7 @@ func TestCentreOfOneSampleIsHumble(t *testing.T) {
 			held++
 		}
 	}
-	if held < arms*9/10 {
-		t.Errorf("%d of %d intervals hold the truth; want 90 %%", held, arms)
+	if held < 1834 {
+		t.Errorf("%d of %d intervals hold the truth; want 1834", held, arms)
 	}
 }

@@ -40,9 +40,12 @@
 // writer, and eight readers in a loop starved it altogether. A file of a few kilobytes, replaced by rename, needs no
 // lock at all.
 //
-// 2026-11-21: a lock file beside the database, polled, rather than bbolt's own timeout (it sleeps in steps of 50 ms,
-// and its lock is on the inode, so it does not survive a rename) or a blocking flock in a goroutine (it cannot be
-// cancelled, so it would outlive its caller).
+// 2026-11-21: a lock file beside the database, waited for in the kernel. bbolt's own timeout sleeps in steps of 50 ms,
+// and its lock is on the inode, so it does not survive a rename. Polling a lock of our own every half
+// millisecond let four writers in a loop keep four readers out: the readers did 32 to 45 rounds, against 143 to 152
+// when they wait in the kernel, and p99 of a read was 75 to 103 ms against 28 to 44 (three runs each, taken in turn
+// on two loaded cores). The price is a wait that cannot be interrupted: a caller that gives up leaves one goroutine
+// behind until the lock is free.
 //
 // 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
 // in a record of about 300, and no table of numbers that could disagree with the records.

@@ -38,7 +38,8 @@ type Store struct {
 	dir string
 	opt Options
 
-	turn chan struct{} // one goroutine at a time; the lock file orders processes
+	turn chan struct{} // one goroutine at a time
+	lock *fileLock     // one process at a time
 
 	mu       sync.Mutex
 	warnings []error
@@ -58,7 +59,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	if opt.MaxBytes == 0 {
 		opt.MaxBytes = 256 << 20
 	}
-	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1)}
+	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1), lock: newFileLock(filepath.Join(dir, lockName), !opt.ReadOnly)}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("history: open %s: %w", dir, unwritable(err))
 	}
@@ -152,7 +153,7 @@ func (s *Store) exclusive(ctx context.Context, fn func() error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	lock, err := acquire(ctx, filepath.Join(s.dir, lockName), s.opt.Timeout, !s.opt.ReadOnly)
+	lock, err := s.lock.acquire(ctx, s.opt.Timeout)
 	if err != nil {
 		return err
 	}

@@ -622,17 +622,20 @@ func TestBusyAndCancelled(t *testing.T) {
 	must(t, s.Append(context.Background(), sample(1, 1)))
 	other, err := Open(dir, Options{Timeout: 20 * time.Millisecond})
 	must(t, err)
+	patient := openTest(t, dir)
 	must(t, s.exclusive(context.Background(), func() error {
 		if err := other.Append(context.Background(), sample(1, 2)); !errors.Is(err, ErrBusy) {
 			t.Errorf("Append while locked: %v, want ErrBusy", err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		defer cancel()
-		patient, err := Open(t.TempDir(), Options{})
-		must(t, err)
-		patient.dir = dir
-		if err := patient.Append(ctx, sample(1, 2)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Append with a context that ends: %v", err)
+		for range 2 { // the first waits in the kernel, the second finds that one still there
+			if err := patient.Append(ctx, sample(1, 2)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Append with a context that ends: %v", err)
+			}
+			if err := other.Append(context.Background(), sample(1, 2)); !errors.Is(err, ErrBusy) {
+				t.Errorf("Append while locked, again: %v, want ErrBusy", err)
+			}
 		}
 		return nil
 	}))
@@ -649,15 +652,22 @@ func TestBusyAndCancelled(t *testing.T) {
 // A lock file that somebody removed excludes nobody, so the one that is there now must be taken.
 func TestLockFileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), lockName)
-	first, err := acquire(context.Background(), path, time.Second, true)
+	first, err := newFileLock(path, true).acquire(context.Background(), time.Second)
 	must(t, err)
-	defer first.Close()
+	waiting := make(chan error)
+	go func() {
+		second, err := newFileLock(path, true).acquire(context.Background(), 10*time.Second)
+		if err == nil {
+			defer second.Close()
+			_, err = newFileLock(path, true).acquire(context.Background(), time.Millisecond)
+		}
+		waiting <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
 	must(t, os.Remove(path))
-	second, err := acquire(context.Background(), path, time.Second, true)
-	must(t, err)
-	defer second.Close()
-	if _, err := acquire(context.Background(), path, 0, true); !errors.Is(err, ErrBusy) {
-		t.Errorf("the new file is locked: %v, want ErrBusy", err)
+	must(t, first.Close())
+	if err := <-waiting; !errors.Is(err, ErrBusy) {
+		t.Errorf("the file that replaced the first is not locked: %v, want ErrBusy", err)
 	}
 }
 

@@ -119,3 +119,10 @@ func (p plan) levels() []float64 {
 	levels.Store(p, t)
 	return t
 }
+
+// interrupted returns the confidence of the interval for a comparison that something other than its own data ended
+// before look i: what the looks before have not spent of alpha may all be spent now.
+func (p plan) interrupted(i int) float64 {
+	alpha := 1 - p.confidence
+	return 1 - (alpha - spent(alpha, float64(p.before(i))/float64(p.blocks)))
+}

@@ -23,9 +23,9 @@ type CompareOptions struct {
 	// Blocks is the most blocks to take. If 0, 40.
 	Blocks int
 	// Looks is how often, evenly spaced, the comparison asks whether it may stop. If 0, 4; with 1 it never stops early.
-	// Fewer than one look every 5 blocks are taken.
+	// There is at most one look in 5 blocks.
 	Looks int
-	// Confidence is that of the interval over all looks together. If 0, 0.95.
+	// Confidence is that of the interval over all looks together, below 1. If 0, 0.95.
 	Confidence float64
 	// MinGain and NoiseFloor are what Decide will be asked with: the comparison stops when its answer is settled.
 	MinGain, NoiseFloor float64
@@ -42,7 +42,7 @@ func (t *Timer) Compare(ctx context.Context, base, cand Subject, opt CompareOpti
 	for look, level := range levels {
 		for done := plan.before(look); done < plan.at(look) && pair.censored < plan.blocks; done++ {
 			if err := pair.Block(ctx); err != nil {
-				return pair.result(levels[max(0, look-1)], plan.confidence), err
+				return pair.result(plan.interrupted(look), plan.confidence), err
 			}
 		}
 		c := pair.result(level, plan.confidence)

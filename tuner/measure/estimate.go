@@ -1,9 +1,9 @@
 package measure
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Estimate returns the centre of symmetric data and an interval that holds the true centre with the given confidence.
@@ -18,12 +18,12 @@ func Estimate(logRatios []float64, confidence float64) (centre, low, high float6
 	if n == 0 {
 		return 0, math.Inf(-1), math.Inf(1)
 	}
-	data := ranked{logRatios, walshAverages(logRatios), scores(n), make([]distance, n)}
+	data := ranked{slices.Sorted(slices.Values(logRatios)), scores(n)}
 	total := 0
 	for _, score := range data.scores {
 		total += score
 	}
-	// The statistic is a multiple of 1/2: below x + 1/4 means at most x.
+	// The statistic is a multiple of 1/2: below t + 1/4 means at most t.
 	half := float64(total) / 2
 	centre = (data.fallsBelow(half) + data.fallsBelow(half+0.25)) / 2
 	rejected := rejectedUpTo(data.scores, total, (1-confidence)/2)
@@ -82,62 +82,43 @@ func rejectedUpTo(scores []int, total int, tail float64) int {
 
 // ranked is data ready for signed-rank statistics.
 type ranked struct {
-	values  []float64
-	walsh   []float64 // sorted: where the statistic changes
-	scores  []int
-	scratch []distance
+	values []float64 // sorted
+	scores []int
 }
 
-type distance struct {
-	size  float64
-	above float64 // 1 above the centre, 1/2 on it, 0 below
-}
-
-// walshAverages returns (x[i]+x[j])/2 for all i <= j, sorted.
-func walshAverages(x []float64) []float64 {
-	averages := make([]float64, 0, len(x)*(len(x)+1)/2)
-	for i := range x {
-		for j := range i + 1 {
-			averages = append(averages, (x[i]+x[j])/2)
-		}
-	}
-	slices.Sort(averages)
-	return averages
-}
-
-// statistic is the sum of the scores of the values above centre. It never rises with centre, and changes only at Walsh
-// averages (Hettmansperger & McKean, Robust Nonparametric Statistical Methods, 2011, section 1.8).
+// statistic is the sum of the scores of the values above centre, where a value's score is that of the rank of its
+// distance from centre; a value on centre counts half. It never rises with centre (Hettmansperger & McKean, Robust
+// Nonparametric Statistical Methods, 2011, section 1.8).
 func (r ranked) statistic(centre float64) float64 {
-	for i, v := range r.values {
-		d := distance{math.Abs(v - centre), 0}
-		if v > centre {
-			d.above = 1
-		} else if v == centre {
-			d.above = 0.5
-		}
-		r.scratch[i] = d
-	}
-	slices.SortFunc(r.scratch, func(a, b distance) int { return cmp.Compare(a.size, b.size) })
+	above := sort.SearchFloat64s(r.values, centre) // the nearest value not below
+	below := above - 1
 	sum := 0.0
-	for i, d := range r.scratch {
-		sum += d.above * float64(r.scores[i])
+	for _, score := range r.scores { // from the nearest value outwards, on either side
+		if below < 0 || above < len(r.values) && r.values[above]-centre <= centre-r.values[below] {
+			if r.values[above] == centre {
+				sum -= float64(score) / 2
+			}
+			sum += float64(score)
+			above++
+		} else {
+			below--
+		}
 	}
 	return sum
 }
 
-// fallsBelow returns the Walsh average after which the statistic is below limit, by bisection. limit must lie within
-// the range of the statistic.
+// fallsBelow returns the centre beyond which the statistic is below limit, by bisection.
 func (r ranked) fallsBelow(limit float64) float64 {
-	low, high := 0, len(r.walsh)-1
-	for low < high {
-		mid := (low + high) / 2
-		if r.statistic((r.walsh[mid]+r.walsh[mid+1])/2) < limit {
+	low, high := r.values[0], r.values[len(r.values)-1]
+	for range 45 { // the range of the data, times 3e-14
+		mid := low + (high-low)/2
+		if r.statistic(mid) < limit {
 			high = mid
 		} else {
-			low = mid + 1
+			low = mid
 		}
 	}
-	return r.walsh[low]
+	return high
 }
 
 // normalQuantile is the inverse of the standard normal distribution function.

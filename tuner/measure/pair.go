@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -117,9 +116,8 @@ func (p *Pair) result(level, confidence float64) Comparison {
 		Blocks: len(p.logRatios), Censored: p.censored, LogRatios: slices.Clone(p.logRatios),
 		Base: p.timer.summarize(p.baseSamples, p.readyBase), Cand: p.timer.summarize(p.candSamples, p.readyCand),
 	}
-	c.Warnings = p.timer.warnings(c.Blocks, c.Censored, p.readyBase.Steady && p.readyCand.Steady)
-	if noisy := max(c.Base.CV, c.Cand.CV); noisy > noisyCV {
-		c.Warnings = append(c.Warnings, fmt.Errorf("%w: %.1f %%", ErrNoisy, 100*noisy))
-	}
+	c.Warnings = p.timer.warnings(doubt{
+		c.Blocks, c.Censored, !math.IsInf(high, 1), p.readyBase.Steady && p.readyCand.Steady, max(c.Base.CV, c.Cand.CV),
+	})
 	return c
 }

@@ -48,7 +48,7 @@ func (t *Timer) Warm(ctx context.Context, s Subject) (Ready, error) {
 		ready.Steady = cost > before*(1-steadyGain) && took >= t.minSample()
 		before = cost
 		if took < t.minSample() {
-			ready.Iterations *= 2
+			_, err = t.lengthen(ctx, s, &ready, limit)
 		}
 	}
 	if err != nil {

@@ -61,10 +61,7 @@ func (t *Timer) summarize(sum Summary, ready Ready) Summary {
 	sum.Median = middle(sorted)
 	sum.Low, sum.High = medianInterval(sorted)
 	sum.CV = variation(sorted)
-	sum.Warnings = t.warnings(sum.N, sum.Censored, ready.Steady)
-	if sum.CV > noisyCV {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("%w: %.1f %%", ErrNoisy, 100*sum.CV))
-	}
+	sum.Warnings = t.warnings(doubt{sum.N, sum.Censored, sum.High < math.MaxFloat64, ready.Steady, sum.CV})
 	return sum
 }
 
@@ -99,20 +96,31 @@ func variation(x []float64) float64 {
 	return math.Sqrt(squares/float64(len(x)-1)) / mean
 }
 
-// warnings lists the doubts that a summary and a comparison share; n counts samples or blocks.
-func (t *Timer) warnings(n, censored int, steady bool) []error {
-	var doubts []error
-	if n < 6 {
-		doubts = append(doubts, fmt.Errorf("%w: have %d", ErrFewSamples, n))
+// doubt is what warnings are given for.
+type doubt struct {
+	n, censored int  // samples or blocks that count and that do not
+	bounded     bool // there is an interval
+	steady      bool
+	cv          float64
+}
+
+// warnings puts the doubts about a summary or a comparison into words.
+func (t *Timer) warnings(d doubt) []error {
+	var warnings []error
+	if !d.bounded {
+		warnings = append(warnings, fmt.Errorf("%w: have %d", ErrFewSamples, d.n))
 	}
-	if !steady {
-		doubts = append(doubts, ErrUnsteady)
+	if !d.steady {
+		warnings = append(warnings, ErrUnsteady)
 	}
-	if tried := n + censored; float64(censored) > censoredShare*float64(tried) {
-		doubts = append(doubts, fmt.Errorf("%w: %d of %d", ErrCensored, censored, tried))
+	if tried := d.n + d.censored; float64(d.censored) > censoredShare*float64(tried) {
+		warnings = append(warnings, fmt.Errorf("%w: %d of %d", ErrCensored, d.censored, tried))
+	}
+	if d.cv > noisyCV {
+		warnings = append(warnings, fmt.Errorf("%w: %.1f %%", ErrNoisy, 100*d.cv))
 	}
 	if err := t.watch().err; err != nil {
-		doubts = append(doubts, fmt.Errorf("%w: %w", ErrUnwatched, err))
+		warnings = append(warnings, fmt.Errorf("%w: %w", ErrUnwatched, err))
 	}
-	return doubts
+	return warnings
 }

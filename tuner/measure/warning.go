@@ -5,7 +5,7 @@ import "errors"
 // What a result may have to be doubted for. They are values in the Warnings of a Summary or Comparison, wrapped with
 // the figures of the case: a doubtful result is still a result. errors.Is tells which it is.
 var (
-	ErrFewSamples = errors.New("need >= 6 samples for a 95 % interval")
+	ErrFewSamples = errors.New("need >= 6 samples for a 95 % interval") // more for a higher confidence: 8 for 99 %
 	ErrUnsteady   = errors.New("not seen to become steady while warming up")
 	ErrNoisy      = errors.New("coefficient of variation above 8 %")
 	ErrCensored   = errors.New("samples censored for throttling or steal")

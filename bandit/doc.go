@@ -1,0 +1,82 @@
+// Package bandit searches a finite space for the point of least cost when every measurement is noisy and few can be
+// afforded.
+//
+// # Basics
+//
+// A Space is made of knobs and of rules that cut combinations. A Strategy asks for trials and is told their outcome:
+//
+//	space, err := bandit.NewSpace(knobs, rules...)
+//	search, err := bandit.New("auto", space, bandit.Options{Seed: 1, Start: []bandit.Point{heuristic}, Budget: 40})
+//	search.Tell(log...) // resume
+//	for asks := search.Ask(1); len(asks) > 0 && !spent(); asks = search.Ask(1) {
+//		search.Tell(measure(asks[0]))
+//	}
+//	best := search.(bandit.Recommender).Recommend(3)
+//
+// The strategies are
+//
+//	random      every point in random order, in rounds: the baseline
+//	exhaustive  every point in an order that spreads, in rounds
+//	halving     successive halving with racing, new points near the best
+//	thompson    top-two Thompson sampling over effects of knobs
+//	auto        the best of these for small, noisy spaces: thompson
+//
+// All of them ask the start points first, never ask again what failed, and end. All recommend by one posterior. A new
+// one is one file that registers itself and embeds the ledger; package bandittest then checks it unasked.
+//
+// # Caveats
+//
+// A strategy is not safe for concurrent use; its questions may be measured concurrently.
+//
+// A failure outweighs all samples of its point, before and after: what crashed once is never recommended.
+//
+// Recommend and the model of thompson take time with the cube of the number of measured points, of which the best 128
+// count: about a millisecond at 40 points. thompson keeps to the spread of 1,024 random candidates and the neighbours
+// of the best where a space is larger.
+//
+// Noise is taken to be alike for all points, near 3 % until samples say otherwise, with one bad sample in sixteen.
+//
+// # Decisions
+//
+// 2026-11-21: auto is thompson. Regret of the recommendation in percent (median, 90th percentile) after 10, 20 and 40
+// samples, 100 runs each; one sample has 2 to 3 % noise and one in sixteen is off by up to 60 %. Three parts of
+// recorded spaces (Kernel Tuner caches; 313 to 528 points, no start point), five synthetic families (16 to 490
+// points, the default as start point):
+//
+//	                          10           20           40
+//	random      all       9.1  66.5    5.7  40.6    2.5  26.6
+//	exhaustive  all       8.8  44.4    5.5  35.4    3.7  26.6
+//	halving     all       9.9  80.9    3.6  58.7    0.9  33.6
+//	thompson    all       4.0  43.2    1.6  21.2    0.4  10.9
+//
+//	thompson    threads   0.6   3.1    0.4   2.9    0.2   1.2
+//	            decode    3.6  14.5    1.8   6.6    0.9   4.5
+//	            prefill  16.6  52.8    5.0  26.2    0.9  13.6
+//	            flat      0.2   0.5    0.2   0.4    0.2   0.5
+//	            rugged   40.1  94.4   19.9  74.0   10.9  53.7
+//	            pnpoly    7.5  31.8    5.6  20.9    0.6  18.2
+//	            conv      10.4 32.3    3.7  23.5    0.1   8.6
+//	            dedisp    2.3  70.8    1.0   2.9    0.4   1.6
+//	random      rugged   38.2  94.4   21.9  69.1   10.6  51.1
+//
+// Where there is no structure at all (rugged) no strategy beats random; everywhere else thompson does by 20 samples.
+// The scales of the prior were chosen on runs of the same tables, so the figures are those of a training set. The
+// command is at TestStudy.
+//
+// 2026-11-21: Top-two rather than plain Thompson sampling: plain sampling repeats the leader where a tuner wants to
+// know whether there is a better one (mean log regret after 40 samples 2.8 % against 3.3 % in an early study of 30
+// runs; expected lower bounds and expected improvement lay between).
+//
+// 2026-11-21: One number decides in each draw which points are feasible. Independent numbers let one of many hopeless
+// points pass nearly always: out-of-memory corners took up to 34 of 40 samples, and mean log regret was 2.6 %
+// instead of 1.8 %. A regression of outcomes on knob effects was no better than kinship and four times slower.
+//
+// 2026-11-21: Samples are kept, sorted, instead of running sums: float addition depends on order, and the order of
+// tells must not matter. Scores are compared in steps of a millionth, so that a rounding difference between platforms
+// decides nothing.
+//
+// 2026-11-21: Halving promotes one point at a time (ASHA) instead of in rounds: rounds are state that a log told in
+// any order cannot restore, and they idle parallel hosts.
+//
+// 2026-11-21: gonum.org/v1/gonum for Cholesky factors and distributions: given, and well kept.
+package bandit
