@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -124,6 +126,9 @@ func (p *Problem) apply(b Budget) error {
 		return fmt.Errorf("%w: max threads %d: this host can use 1 to %d", ErrBadBudget, b.MaxThreads, usable)
 	}
 	p.MaxThreads = b.MaxThreads
+	if b.Strategy != "" && !slices.Contains(bandit.Names(), b.Strategy) {
+		return fmt.Errorf("%w: strategy %q: one of %v", ErrBadBudget, b.Strategy, bandit.Names())
+	}
 	switch b.Target {
 	case "", "auto", "cpu":
 		p.Target = "cpu"

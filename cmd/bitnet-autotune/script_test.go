@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/bbolt"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
@@ -32,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,
 			"json":     jsonField,
+			"foreign":  foreign,
 			"gguf":     writeGGUF,
 			"tune":     tuneSmall,
 			"truncate": truncate,
@@ -101,6 +103,17 @@ func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 func writeGGUF(ts *testscript.TestScript, neg bool, args []string) {
 	var m model.Model = modeltest.Small()
 	ts.Check(modeltest.WriteI2S(ts.MkAbs(args[0]), m, 1))
+}
+
+// foreign makes a sound database that is not a history: foreign FILE.
+func foreign(ts *testscript.TestScript, neg bool, args []string) {
+	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, nil)
+	ts.Check(err)
+	ts.Check(db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("songs"))
+		return err
+	}))
+	ts.Check(db.Close())
 }
 
 // tuneSmall tunes and wants a verdict, whichever the machine allows: tune BUDGET MODEL. The certificate is on stdout.
