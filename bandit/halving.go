@@ -12,10 +12,12 @@ func init() { register("halving", newHalving) }
 // halving gives many points one sample and the better ones more: rung r holds the points with 2^r samples, and of
 // those that reached a rung the best 1/keepOne are promoted to the next (Jamieson and Talwalkar 2016), one at a time
 // and whenever there is one, which needs no rounds and suits parallel questions and restarts (ASHA; Li et al. 2020).
-// A point that is clearly worse than the best is never promoted (racing; Maron and Moore 1994). New points come in
-// turn from a spread over the space and from the neighbours of the best. When all points are known, the survivors
+// A point that is clearly worse than the best is never promoted (racing; Maron and Moore 1994). New points are drawn
+// at random, or, two times in three, from the neighbours of the best. When all points are known, the survivors
 // race until they are separated or have enough samples.
 type halving struct{ *ledger }
+
+var _ Strategy = (*halving)(nil)
 
 func newHalving(l *ledger) Strategy { return &halving{l} }
 
@@ -102,7 +104,7 @@ func (h *halving) promote(field []runner) (Trial, bool) {
 	return Trial{}, false
 }
 
-// newcomer returns a new point: in turn a spread one and a neighbour of the best that have one.
+// newcomer returns a new point: a neighbour of the best that have one, or, one time in three, any.
 func (h *halving) newcomer(field []runner) (int, bool) {
 	dice := h.dice()
 	if len(h.arms) >= firstLooks && len(h.arms)%3 != 0 {
@@ -113,6 +115,7 @@ func (h *halving) newcomer(field []runner) (int, bool) {
 	return h.explore(dice)
 }
 
+// nearby returns a fresh neighbour of the best point that has one which is likely feasible.
 func (h *halving) nearby(field []runner, dice *rand.Rand) (int, bool) {
 	for _, r := range field {
 		near := slices.DeleteFunc(h.space.neighbours(r.point), func(i int) bool { return !h.fresh(i) })

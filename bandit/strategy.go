@@ -33,8 +33,8 @@ type Options struct {
 	Seed uint64
 	// Start holds points to ask first, in this order: the default, a heuristic, what a similar host learned.
 	Start []Point
-	// Budget is the number of samples that the caller expects to afford. It is a hint: a strategy neither stops
-	// there nor counts on it. If 0, it is unknown.
+	// Budget is the number of samples that the caller expects to afford, 0 where unknown. It is a hint for
+	// strategies that plan ahead; those of today can be stopped at any time and do not need it.
 	Budget int
 	// Samples is how many samples of a point are enough; it is not asked for again. If 0, 8.
 	Samples int

@@ -19,6 +19,8 @@ func init() { register("thompson", newThompson) }
 // the best by more than Options.Margin.
 type thompson struct{ *ledger }
 
+var _ Strategy = (*thompson)(nil)
+
 func newThompson(l *ledger) Strategy { return &thompson{l} }
 
 const (

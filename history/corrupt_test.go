@@ -14,11 +14,12 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-var corruptions = flag.Int("corruptions", 18, "how many files TestCorruptFiles makes of each kind of damage")
+var corruptions = flag.Int("corruptions", 14, "how many files TestCorruptFiles makes of each kind of damage")
 
 // victim is what the damage is done to: the current file, and an older version of it for stale pages.
 type victim struct{ now, old []byte }
@@ -128,24 +129,26 @@ func (v victim) damaged(kind, number int) []byte {
 	return damages[kind].do(v, bytes.Clone(v.now), rand.New(rand.NewPCG(uint64(kind), uint64(number))))
 }
 
-// makeVictim makes a store of three levels with a history of its own, and returns its records.
-func makeVictim(t *testing.T, dir string) []Record {
+// victimRecords is enough for a tree of three levels.
+const victimRecords = 600
+
+// makeVictim makes a store with a history of its own.
+func makeVictim(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
 	s := openTest(t, dir)
-	recs := samples(1, 0, 1200)
-	for i := 0; i < len(recs); i += 150 {
-		if i == 900 {
+	recs := samples(1, 0, victimRecords)
+	for i := 0; i < len(recs); i += 100 {
+		if i == 400 {
 			old, err := os.ReadFile(s.databasePath())
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(dir, "old"), old, 0o600))
 		}
-		must(t, s.Append(ctx, recs[i:i+150]...))
+		must(t, s.Append(ctx, recs[i:i+100]...))
 		must(t, s.PutRun(ctx, Run{ID: uint64(i + 1), Host: hostA, Model: modelA}))
 	}
 	must(t, s.Publish(ctx, learned(modelA, "decode", 1)))
 	must(t, s.Publish(ctx, learned(modelA, "decode", 2)))
-	return recs
 }
 
 // tally counts how uses of damaged files ended.
@@ -193,11 +196,14 @@ func childCorrupt(ctx context.Context, args []string) error {
 	return nil
 }
 
+// original returns what was stored.
+var original = sync.OnceValue(func() []Record { return samples(1, 0, victimRecords) })
+
 // intact scans the store and returns how many records it delivers, every one of which must be what was stored.
 func intact(ctx context.Context, s *Store) (n int, err error) {
 	err = s.Records(ctx, Filter{Run: 1}, func(r Record) error {
 		n++
-		if want := sample(1, r.Seq); !reflect.DeepEqual(r, want) {
+		if want := original()[r.Seq]; !reflect.DeepEqual(r, want) {
 			return fmt.Errorf("WRONG VALUE: got %+v, want %+v", r, want)
 		}
 		return nil
@@ -233,7 +239,7 @@ func useCheck(ctx context.Context, dir string, sum *tally) error {
 		sum.told++
 		return nil
 	}
-	if n, err := intact(ctx, s); n != 1200 || err != nil {
+	if n, err := intact(ctx, s); n != victimRecords || err != nil {
 		return fmt.Errorf("Check says ok, but there are %d records, %v", n, err)
 	}
 	sum.same++
