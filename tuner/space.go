@@ -44,11 +44,15 @@ func (p Problem) knobs(r target.Regime, usable []kernels.Kernel) []bandit.Knob {
 				tiles.add(t.String())
 			}
 		}
-		tiles.add(k.Default(batchOf(r)).Tile.String())
-		if r != target.Prefill { // a prompt is bound by arithmetic: its weights come from the cache after the first tile
-			for _, b := range k.Prefetch {
-				prefetch.add(strconv.Itoa(b))
-			}
+		for _, batch := range batches(r) {
+			tiles.add(k.Default(batch).Tile.String())
+			prefetch.add(strconv.Itoa(k.Default(batch).PrefetchBytes))
+		}
+		if r == target.Prefill { // bound by arithmetic: no distance but none and the kernel's own can matter
+			continue
+		}
+		for _, b := range k.Prefetch {
+			prefetch.add(strconv.Itoa(b))
 		}
 	}
 	return []bandit.Knob{
@@ -72,23 +76,17 @@ func fits(r target.Regime, t kernels.Tile) bool {
 	return t.Tokens > 1
 }
 
+// batches are the tokens per call of a regime.
 func batches(r target.Regime) []int {
-	if r == target.Prefill {
-		return prefillBatches
-	}
-	return []int{batchOf(r)}
-}
-
-// batchOf is the batch of a regime where it is no knob, and the default's where it is.
-func batchOf(r target.Regime) int {
 	switch r {
 	case target.Decode:
-		return 1
+		return []int{1}
 	case target.SmallBatch:
-		return SmallBatchTokens
+		return []int{SmallBatchTokens}
 	}
-	return 512
+	return prefillBatches
 }
+
 
 // threadCounts are the thread counts worth trying: every one up to 8, then steps of a third to a half, the number of
 // physical cores and the bound itself. Throughput is unimodal in threads, so coarse steps lose little.
