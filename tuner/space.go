@@ -87,7 +87,6 @@ func batches(r target.Regime) []int {
 	return prefillBatches
 }
 
-
 // threadCounts are the thread counts worth trying: every one up to 8, then steps of a third to a half, the number of
 // physical cores and the bound itself. Throughput is unimodal in threads, so coarse steps lose little.
 func threadCounts(bound, physical int) []int {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadme executes every command that the README shows, in its order and in one home, with budgets cut to two
+// seconds, and holds its Go code against the example that is compiled and run.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(home, "bitnet-autotune")); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+home, "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config",
+		"BITNET_AUTOTUNE_BUDGET=2s", "PATH="+home+":"+os.Getenv("PATH"))
+	commands := regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 8 {
+		t.Fatalf("%d commands found: want at least the verbs", len(commands))
+	}
+	for _, c := range commands {
+		t.Run(c[1], func(t *testing.T) { runShown(t, c[1], env) })
+	}
+}
+
+// runShown runs a command as a newcomer would. make test is only looked at: it runs this very test. A tune that the
+// machine leaves undecided is no fault of the README.
+func runShown(t *testing.T, command string, env []string) {
+	switch command {
+	case "make test":
+		command = "make -n test"
+	case "make tune":
+		command = "make tune BUDGET=2s"
+	}
+	sh := exec.CommandContext(t.Context(), "sh", "-c", command)
+	sh.Dir, sh.Env = "../..", env
+	out, err := sh.CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); ok && strings.Contains(command, " tune ") && exit.ExitCode() == exitInconclusive {
+		return
+	}
+	if err != nil || len(out) == 0 {
+		t.Errorf("%s: %v\n%s", command, err, out)
+	}
+}
+
+func TestReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../../tuner/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the README shows no Go code")
+	}
+	for _, block := range blocks {
+		for _, line := range strings.Split(strings.TrimSpace(block[1]), "\n") {
+			if !strings.Contains(string(example), strings.TrimSpace(line)) {
+				t.Errorf("the README shows %q, which tuner/example_test.go does not have", line)
+			}
+		}
+	}
+}
