@@ -193,9 +193,18 @@ func (p *Pool) join() {
 	}
 }
 
-// serve is the life of worker i. Its thread stays locked and so ends with it.
+// serve is the life of worker i. Its thread stays locked and so ends with it. It leaves the process's first thread
+// alone: that one cannot end, and its CPUs are what tools take for those of the process.
 func (p *Pool) serve(i int, started func()) {
 	runtime.LockOSThread()
+	if onMainThread() {
+		elsewhere := make(chan struct{}) // a goroutine that runs while this one holds the thread is on another
+		p.ended.Go(func() { p.serve(i, func() { close(elsewhere) }) })
+		<-elsewhere
+		runtime.UnlockOSThread()
+		started()
+		return
+	}
 	if _, err := pin(p.cpus[i]); err != nil {
 		p.unpinned.Store(true)
 	}

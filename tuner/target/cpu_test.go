@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -197,33 +198,54 @@ func TestKernelThatIsRightOnlyWhenWatched(t *testing.T) {
 }
 
 func TestPanickingKernelIsACrashOfTheArm(t *testing.T) {
-	var armed atomic.Bool
-	c := openCPU(t, bad(func(c call) {
-		c.right(c.rows)
-		if armed.Load() && c.rows.From > 0 { // on worker 1
-			panic("index out of range")
-		}
-	}))
-	arm := decodeArm
-	arm.Kernel = "bad"
-	s, err := c.Prepare(t.Context(), Decode, arm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	armed.Store(true)
-	_, prepareErr := c.Prepare(t.Context(), Decode, arm)
-	_, runErr := s.Run(t.Context(), 1)
-	for _, err := range []error{prepareErr, runErr} {
-		if err == nil || !strings.Contains(err.Error(), "index out of range") ||
-			errors.Is(err, ErrMismatch) || errors.Is(err, ErrRejected) || errors.Is(err, ErrOutOfMemory) {
-			t.Errorf("error %v, want the panic and none of the sentinels", err)
-		}
-	}
-	armed.Store(false)
-	if _, err := s.Run(t.Context(), 2); err != nil {
-		t.Errorf("after the panic: %v", err)
+	for _, tc := range []struct {
+		name  string
+		crash func(call)
+		want  string
+	}{
+		{"index", func(c call) { c.dst[len(c.dst)]++ }, "index out of range"},
+		{"fault", func(c call) { readBeyond(c.w.Data) }, "invalid memory address"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var armed atomic.Bool
+			c := openCPU(t, bad(func(c call) {
+				c.right(c.rows)
+				if armed.Load() && c.rows.From > 0 { // on worker 1
+					tc.crash(c)
+				}
+			}))
+			arm := decodeArm
+			arm.Kernel = "bad"
+			s, err := c.Prepare(t.Context(), Decode, arm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(true)
+			_, prepareErr := c.Prepare(t.Context(), Decode, arm)
+			_, runErr := s.Run(t.Context(), 1)
+			for _, err := range []error{prepareErr, runErr} {
+				if err == nil || !strings.Contains(err.Error(), tc.want) ||
+					errors.Is(err, ErrMismatch) || errors.Is(err, ErrRejected) || errors.Is(err, ErrOutOfMemory) {
+					t.Errorf("error %v, want %q and none of the sentinels", err, tc.want)
+				}
+			}
+			armed.Store(false)
+			if _, err := s.Run(t.Context(), 2); err != nil {
+				t.Errorf("after the crash: %v", err)
+			}
+		})
 	}
 }
+
+// readBeyond reads data and what follows, up to the fence behind the weights and into it.
+func readBeyond(data []byte) {
+	start := unsafe.Pointer(unsafe.SliceData(data))
+	for i := 0; i <= 4<<20; i += 4096 {
+		sink.Add(int32(*(*byte)(unsafe.Add(start, i))))
+	}
+}
+
+var sink atomic.Int32
 
 func TestRejectedArmsNameTheField(t *testing.T) {
 	c := openCPU(t, func(name string) (kernels.Kernel, bool) {

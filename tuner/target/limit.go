@@ -43,7 +43,7 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 		return 0, fmt.Errorf("target: run the read loop: %w", err)
 	}
 	defer give()
-	defer r.pool.Enter()()
+	defer enter(r.pool)()
 	start := time.Now()
 	for range n {
 		for _, r.w = range r.target.weights.matmuls {
@@ -76,7 +76,7 @@ func (c *CPU) peak(ctx context.Context, pool *kernels.Pool) (float64, error) {
 		return 0, err
 	}
 	defer give()
-	defer pool.Enter()()
+	defer enter(pool)()
 	loop, operations, _ := kernels.PeakLoop(c.options.Features)
 	iterations := 1
 	once := func() float64 { // seconds
