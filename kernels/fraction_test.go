@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/cpuid/v2"
-
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
-	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
 // layer2B4T are the ternary matmuls of one layer of BitNet-b1.58-2B-4T, N x K in the order of a forward pass.
@@ -112,22 +109,6 @@ func against(b *testing.B, limit, work func()) {
 	b.ReportMetric(ratios[len(ratios)/4], "q1-of-limit")
 	b.ReportMetric(ratios[len(ratios)/2], "median-of-limit")
 	b.ReportMetric(ratios[len(ratios)*3/4], "q3-of-limit")
-}
-
-// host is what this machine can run; the kernels themselves never ask.
-func host() probe.Feature {
-	var have probe.Feature
-	for feature, ids := range map[probe.Feature][]cpuid.FeatureID{
-		probe.AVX2:       {cpuid.AVX2},
-		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
-		probe.AVX512VNNI: {cpuid.AVX512VNNI},
-		probe.AVX512VBMI: {cpuid.AVX512VBMI},
-	} {
-		if cpuid.CPU.Supports(ids...) {
-			have |= feature
-		}
-	}
-	return have
 }
 
 func isaOf(k kernels.Kernel) string { return k.Name[len("mul/"+string(k.Layout)+"/"):] }

@@ -11,14 +11,14 @@ import "github.com/bitnet-autotune/bitnet-autotune/probe"
 // Of the tiles that were tried, 2x6, 2x8, 3x8 and 1x8 were nowhere more than 2 % faster than one of these.
 var i2sVNNI = i2sSet{
 	tiles: []i2sTile{
-		{Tile{4, 1}, mulI2SVNNI4x1},
-		{Tile{4, 2}, mulI2SVNNI4x2},
-		{Tile{4, 3}, mulI2SVNNI4x3},
-		{Tile{4, 4}, mulI2SVNNI4x4},
-		{Tile{4, 5}, mulI2SVNNI4x5},
-		{Tile{2, 12}, mulI2SVNNI2x12},
+		{Tile{4, 1}, i2sVNNITile4x1},
+		{Tile{4, 2}, i2sVNNITile4x2},
+		{Tile{4, 3}, i2sVNNITile4x3},
+		{Tile{4, 4}, i2sVNNITile4x4},
+		{Tile{4, 5}, i2sVNNITile4x5},
+		{Tile{2, 12}, i2sVNNITile2x12},
 	},
-	one: mulI2SVNNIOne,
+	one: i2sVNNIOne,
 }
 
 func init() {
@@ -36,13 +36,12 @@ func init() {
 	})
 }
 
-// defaultI2SVNNI holds the tiles that were fastest for 2560 x 2560 weights from memory (BenchmarkBatchAgainstPeakLoop):
-// one that divides the batch, as far as there is one.
+// defaultI2SVNNI returns the tiles that were fastest for 2560 x 2560 weights from memory
+// (BenchmarkBatchAgainstPeakLoop).
 func defaultI2SVNNI(m int) Blocking {
-	tokens := [...]int{1, 1, 2, 3, 4, 5, 5, 4, 4, 5, 5, 4}
 	choice := Blocking{Tile: Tile{2, 12}, PrefetchBytes: 4 << 10}
-	if m < len(tokens) {
-		choice.Tile = Tile{4, tokens[m]}
+	if m < 12 {
+		choice.Tile = Tile{4, max(1, min(m, 5))}
 	}
 	return choice
 }
@@ -50,22 +49,22 @@ func defaultI2SVNNI(m int) Blocking {
 // The routines are assembly because Go has no VPDPBUSD: the reference is about 300 times slower.
 
 //go:noescape
-func mulI2SVNNIOne(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
+func i2sVNNIOne(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
 
 //go:noescape
-func mulI2SVNNI4x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile4x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func mulI2SVNNI4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func mulI2SVNNI4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func mulI2SVNNI4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func mulI2SVNNI4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func mulI2SVNNI2x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sVNNITile2x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)

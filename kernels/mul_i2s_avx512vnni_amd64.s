@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func mulI2SVNNIOne(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
+// func i2sVNNIOne(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·mulI2SVNNIOne(SB), NOSPLIT, $0-56
+TEXT ·i2sVNNIOne(SB), NOSPLIT, $0-56
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         x+32(FP), DX
@@ -61,9 +61,9 @@ one:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI4x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile4x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI4x1(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile4x1(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         x+32(FP), DX
@@ -182,9 +182,9 @@ tile4x1:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI4x2(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile4x2(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         steps+56(FP), DX
@@ -262,9 +262,9 @@ tile4x2field:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI4x3(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile4x3(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         steps+56(FP), DX
@@ -359,9 +359,9 @@ tile4x3field:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI4x4(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile4x4(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         steps+56(FP), DX
@@ -475,9 +475,9 @@ tile4x4field:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI4x5(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile4x5(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         steps+56(FP), DX
@@ -611,9 +611,9 @@ tile4x5field:
 	VZEROUPPER
 	RET
 
-// func mulI2SVNNI2x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sVNNITile2x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·mulI2SVNNI2x12(SB), NOSPLIT, $0-72
+TEXT ·i2sVNNITile2x12(SB), NOSPLIT, $0-72
 	MOVQ         w+16(FP), AX
 	MOVQ         wStride+24(FP), CX
 	MOVQ         steps+56(FP), DX

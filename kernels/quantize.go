@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
 
 // MinAbsMax is the smallest absmax that Quantize takes a token to have, so that a token of zeros has a scale too.
 // It is the clamp of the published BitNet b1.58 quantiser (activation_quant; Ma et al., 2024).
@@ -47,35 +51,65 @@ func zeroed[T any](s []T, n int) []T {
 //
 // Values that are not finite do not take part in the maximum; an infinity becomes 127 with its sign, a NaN 0.
 // X is therefore never below -127. It is the reference of the faster ones that Quantizer returns.
-func (a *Activations) Quantize(x []float32) {
-	a.check(x)
-	for m := range a.M {
-		a.quantizeToken(m, x[m*a.K:(m+1)*a.K])
+func (a *Activations) Quantize(x []float32) { quantizers[0].all(a, x) }
+
+// Quantizer returns the fastest way to do what Activations.Quantize does, with the same result bit for bit, on a host
+// with these features.
+func Quantizer(have probe.Feature) func(a *Activations, x []float32) {
+	best := quantizers[0]
+	for _, q := range quantizers[1:] {
+		if have.Has(q.needs) {
+			best = q
+		}
 	}
+	return best.all
 }
 
-func (a *Activations) check(x []float32) {
+// quantizer is a way to do most of a token fast; what is no multiple of unit, and every token with a value that is
+// not finite, is done in Go.
+type quantizer struct {
+	needs probe.Feature
+	unit  int
+	// absMax returns the largest of the bits of |x[i]|; n is a positive multiple of unit.
+	absMax func(x *float32, n int) uint32
+	// round sets out[i] to round(x[i] * scale) and returns the sum.
+	round func(out *int8, x *float32, n int, scale float32) int32
+}
+
+// quantizers are ordered from the slowest to the fastest; the first does everything in Go.
+var quantizers = []quantizer{{}}
+
+func (q quantizer) all(a *Activations, x []float32) {
 	if len(x) != a.M*a.K {
 		panic("kernels: quantize: want M * K floats")
 	}
+	for m := range a.M {
+		a.Scale[m], a.Sum[m] = q.token(a.X[m*a.Stride:][:a.K], x[m*a.K:][:a.K])
+	}
 }
 
-func (a *Activations) quantizeToken(m int, x []float32) {
-	absmax := float32(MinAbsMax)
-	for _, v := range x {
+func (q quantizer) token(out []int8, x []float32) (scale float32, sum int32) {
+	fast, absmax := 0, float32(MinAbsMax)
+	if q.unit > 0 && len(x) >= q.unit {
+		n := len(x) / q.unit * q.unit
+		if v := math.Float32frombits(q.absMax(&x[0], n)); v <= math.MaxFloat32 {
+			fast, absmax = n, max(absmax, v)
+		}
+	}
+	for _, v := range x[fast:] {
 		if v = abs32(v); v <= math.MaxFloat32 {
 			absmax = max(absmax, v)
 		}
 	}
-	scale := 127 / absmax
-	out := a.X[m*a.Stride:]
-	var sum int32
-	for k, v := range x {
-		q := quantized(v, scale)
-		out[k] = q
-		sum += int32(q)
+	scale = 127 / absmax
+	if fast > 0 {
+		sum = q.round(&out[0], &x[0], fast, scale)
 	}
-	a.Scale[m], a.Sum[m] = scale, sum
+	for k, v := range x[fast:] {
+		out[fast+k] = quantized(v, scale)
+		sum += int32(out[fast+k])
+	}
+	return scale, sum
 }
 
 func quantized(v, scale float32) int8 {

@@ -7,6 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/strided"
 )
 
 const (
@@ -29,7 +31,7 @@ func main() {
 
 // one is a single row group times a single token, of which the first rows are stored.
 func one() {
-	TEXT("mulI2SVNNIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
+	TEXT("i2sVNNIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
 	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
 	masks := fieldMasks()
 	acc := zeroes(4)
@@ -95,7 +97,7 @@ func decode(groups int) {
 func batch(groups, tokens int) {
 	name := tile(groups, tokens)
 	w, wStride, steps := argument("w"), argument("wStride"), argument("steps")
-	x := strided("x", "xStride", tokens)
+	x := strided.Load("x", "xStride", tokens)
 	ahead := prefetchFrom(w)
 	mask := broadcast(fields[0])
 	acc := make([][]VecVirtual, tokens)
@@ -117,12 +119,12 @@ func batch(groups, tokens int) {
 		VPSRLD(Imm(2), weights[g], weights[g])
 	}
 	for t := range tokens {
-		VPBROADCASTD(x.row(t), token)
+		VPBROADCASTD(x.Row(t), token)
 		for g := range groups {
 			VPDPBUSD(token, codes[g], acc[t][g])
 		}
 	}
-	x.advance(4)
+	x.Add(Imm(4))
 	DECL(field)
 	JNZ(LabelRef(name + "field"))
 	ADDQ(wStride, w)
@@ -131,11 +133,11 @@ func batch(groups, tokens int) {
 	JNZ(LabelRef(name))
 
 	sum := argument("sum")
-	dst := strided("dst", "dstStride", tokens)
+	dst := strided.Load("dst", "dstStride", tokens)
 	for t := range tokens {
 		for g := range groups {
 			VPSUBD_BCST(Mem{Base: sum, Disp: 4 * t}, acc[t][g], acc[t][g])
-			VMOVDQU32(acc[t][g], dst.row(t).Offset(vector*g))
+			VMOVDQU32(acc[t][g], dst.Row(t).Offset(vector*g))
 		}
 	}
 	VZEROUPPER()
@@ -145,7 +147,7 @@ func batch(groups, tokens int) {
 // tile opens the routine of a register tile and returns the name of its labels.
 func tile(groups, tokens int) string {
 	name := fmt.Sprintf("%dx%d", groups, tokens)
-	TEXT("mulI2SVNNI"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
+	TEXT("i2sVNNITile"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
 	return "tile" + name
 }
 
@@ -216,45 +218,4 @@ func combine(acc []VecVirtual) VecVirtual {
 		VPADDD(acc[f], acc[0], acc[0])
 	}
 	return acc[0]
-}
-
-// rows addresses many rows that lie stride bytes apart with few registers.
-type rows struct {
-	base           []Register // of rows 0, 4, 8, …
-	stride, stride3 Register
-}
-
-// strided loads the address of row 0 and the distance between rows.
-func strided(first, distance string, n int) rows {
-	r := rows{base: []Register{argument(first)}, stride: argument(distance)}
-	if n > 3 {
-		s := GP64()
-		LEAQ(Mem{Base: r.stride, Index: r.stride, Scale: 2}, s)
-		r.stride3 = s
-	}
-	for i := 4; i < n; i += 4 {
-		b := GP64()
-		LEAQ(Mem{Base: r.base[len(r.base)-1], Index: r.stride, Scale: 4}, b)
-		r.base = append(r.base, b)
-	}
-	return r
-}
-
-func (r rows) row(i int) Mem {
-	m := Mem{Base: r.base[i/4]}
-	switch i % 4 {
-	case 1:
-		m.Index, m.Scale = r.stride, 1
-	case 2:
-		m.Index, m.Scale = r.stride, 2
-	case 3:
-		m.Index, m.Scale = r.stride3, 1
-	}
-	return m
-}
-
-func (r rows) advance(bytes uint64) {
-	for _, b := range r.base {
-		ADDQ(Imm(bytes), b)
-	}
 }

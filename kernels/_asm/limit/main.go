@@ -11,15 +11,15 @@ const streams = 8 // vectors per round, each with an accumulator of its own
 
 func main() {
 	ConstraintExpr("!purego")
-	read("readAVX2", 32, []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}, func(m Mem, acc VecPhysical) { VPXOR(m, acc, acc) })
-	read("readAVX512", 64, []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7}, func(m Mem, acc VecPhysical) { VPXORQ(m, acc, acc) })
+	read("readAVX2", 32, []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}, func(v Op, acc VecPhysical) { VPXOR(v, acc, acc) })
+	read("readAVX512", 64, []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7}, func(v Op, acc VecPhysical) { VPXORQ(v, acc, acc) })
 	peakAVX2()
 	peakVNNI()
 	Generate()
 }
 
 // read xors rounds x streams vectors from p on.
-func read(name string, vector int, acc []VecPhysical, xor func(Mem, VecPhysical)) {
+func read(name string, vector int, acc []VecPhysical, xor func(Op, VecPhysical)) {
 	TEXT(name, NOSPLIT, "func(p *byte, rounds int) uint64")
 	p, rounds := Load(Param("p"), GP64()), Load(Param("rounds"), GP64())
 	for _, a := range acc {
@@ -33,8 +33,16 @@ func read(name string, vector int, acc []VecPhysical, xor func(Mem, VecPhysical)
 	DECQ(rounds)
 	JNZ(LabelRef(name))
 	for _, a := range acc[1:] {
-		VPXOR(a.AsY(), Y0, Y0)
+		xor(a, acc[0])
 	}
+	if vector == 64 {
+		VEXTRACTI64X4(Imm(1), Z0, Y1)
+		VPXOR(Y1, Y0, Y0)
+	}
+	VEXTRACTI128(Imm(1), Y0, X1)
+	VPXOR(X1, X0, X0)
+	VPSHUFD(Imm(0x4e), X0, X1)
+	VPXOR(X1, X0, X0)
 	sum := GP64()
 	VMOVQ(X0, sum)
 	VZEROUPPER()

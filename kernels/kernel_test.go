@@ -1,0 +1,116 @@
+package kernels_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels/kerneltest"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
+
+func reference(layout kernels.Layout) kernels.Kernel {
+	k, ok := kernels.ByName("mul/" + string(layout) + "/generic")
+	if !ok {
+		panic("layout " + layout + " has no generic kernel")
+	}
+	return k
+}
+
+// host is what this machine can run; the kernels themselves never ask.
+func host() probe.Feature {
+	var have probe.Feature
+	for feature, ids := range map[probe.Feature][]cpuid.FeatureID{
+		probe.AVX2:       {cpuid.AVX2},
+		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
+		probe.AVX512VNNI: {cpuid.AVX512VNNI},
+		probe.AVX512VBMI: {cpuid.AVX512VBMI},
+	} {
+		if cpuid.CPU.Supports(ids...) {
+			have |= feature
+		}
+	}
+	return have
+}
+
+// required is the set of extensions, in BITNET_AUTOTUNE_REQUIRE, for which "not run" must not look like "passed".
+func required(tb testing.TB) probe.Feature {
+	var set probe.Feature
+	for name := range strings.SplitSeq(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ",") {
+		if name == "" {
+			continue
+		}
+		feature, err := probe.ParseFeature(name)
+		if err != nil {
+			tb.Fatalf("BITNET_AUTOTUNE_REQUIRE: %v", err)
+		}
+		set |= feature
+	}
+	return set
+}
+
+func TestKernelsEqualTheirReference(t *testing.T) {
+	for _, k := range kernels.All() {
+		t.Run(strings.ReplaceAll(k.Name, "/", "_"), func(t *testing.T) {
+			if missing := k.Needs &^ host(); missing != 0 {
+				if k.Needs&required(t) != 0 {
+					t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s, but this host lacks %s", k.Name, missing)
+				}
+				t.Skipf("NOT TESTED: %s: this host lacks %s", k.Name, missing)
+			}
+			kerneltest.Run(t, reference(k.Layout), k)
+		})
+	}
+}
+
+func TestRequiredExtensionsHaveKernels(t *testing.T) {
+	var used probe.Feature
+	for _, k := range kernels.All() {
+		used |= k.Needs
+	}
+	if missing := required(t) &^ used; missing != 0 {
+		t.Errorf("BITNET_AUTOTUNE_REQUIRE asks for %s, but this build has no kernel for it", missing)
+	}
+}
+
+func FuzzKernels(f *testing.F) {
+	kerneltest.Fuzz(f, reference, kernels.Usable(host()))
+}
+
+// TestAVX2FilesAreAVX2 guards against a trap of the generator: given a register above 15, the assembler silently
+// encodes VPADDW and others as AVX-512, which is an illegal instruction on the CPUs the kernel is for.
+func TestAVX2FilesAreAVX2(t *testing.T) {
+	wide := regexp.MustCompile(`\b([XY](1[6-9]|2\d|3[01])|Z\d+|K[0-7])\b`)
+	needs := regexp.MustCompile(`^// Requires: (.*)`)
+	files, err := filepath.Glob("*_amd64.s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routines := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for routine := range strings.SplitSeq(string(text), "\n// func ") {
+			title, _, _ := strings.Cut(routine, "(")
+			if !strings.Contains(title, "AVX2") {
+				continue
+			}
+			routines++
+			for line := range strings.SplitSeq(routine, "\n") {
+				if wide.MatchString(line) || needs.MatchString(line) && strings.Contains(line, "AVX512") {
+					t.Errorf("%s: %s: AVX-512 in an AVX2 routine: %s", name, title, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if routines == 0 {
+		t.Error("no AVX2 routine found: has the naming changed?")
+	}
+}

@@ -1,0 +1,77 @@
+//go:build !purego
+
+package kernels
+
+import (
+	"unsafe"
+
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
+
+//go:generate _asm/generate.sh i2s_avx2 mul_i2s_avx2_amd64.s
+
+// i2sAVX2 multiplies with VPMADDUBSW and sums in int16 as long as that is exact.
+var i2sAVX2 = i2sSet{
+	tiles: []i2sTile{
+		{Tile{4, 1}, i2sAVX2Tile4x1},
+		{Tile{4, 2}, i2sAVX2Tile4x2},
+		{Tile{4, 3}, i2sAVX2Tile4x3},
+		{Tile{4, 4}, i2sAVX2Tile4x4},
+		{Tile{4, 5}, i2sAVX2Tile4x5},
+		{Tile{4, 12}, i2sAVX2Tile4x12},
+	},
+	one: oneI2SAVX2,
+}
+
+func init() {
+	register(Kernel{
+		Name: "mul/i2s/avx2", Rev: 1, Layout: I2S, Needs: probe.AVX2,
+		Tiles:    i2sAVX2.names(),
+		Prefetch: []int{0, 4 << 10, 16 << 10},
+		Default:  defaultI2SAVX2,
+		Mul: func(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, choice Blocking) {
+			if choice.Tile == (Tile{}) {
+				choice.Tile = defaultI2SAVX2(x.M).Tile
+			}
+			i2sAVX2.mul(dst, w, x, rows, choice)
+		},
+	})
+}
+
+func defaultI2SAVX2(m int) Blocking {
+	choice := Blocking{Tile: Tile{4, 12}, PrefetchBytes: 4 << 10}
+	if m < 12 {
+		choice.Tile.Tokens = max(1, min(m, 5))
+	}
+	return choice
+}
+
+// oneI2SAVX2 computes a whole group aside and keeps the rows that were asked for.
+func oneI2SAVX2(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int) {
+	var group [RowAlign]int32
+	i2sAVX2Tile1x1(&group[0], 0, w, wStride, x, 0, &sum, steps, 0)
+	copy(unsafe.Slice(dst, rows), group[:])
+}
+
+// The routines are assembly because Go has no VPMADDUBSW: the reference is about 150 times slower.
+
+//go:noescape
+func i2sAVX2Tile1x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func i2sAVX2Tile4x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
