@@ -20,6 +20,7 @@ type Pool struct {
 	cpus     []int
 	state    atomic.Uint32 // free, busy or closed
 	unpinned atomic.Bool   // the OS refused to pin some worker
+	_        [cacheLine]byte
 
 	done    chan struct{} // wakes the caller where it sleeps in join
 	workers []worker      // workers[0] is the caller's: only its workspace is used
@@ -309,7 +310,7 @@ func (p *Pool) mulPart(worker int) {
 		}
 		return
 	}
-	chunk := ceilDiv(j.opt.ChunkRows, RowAlign) * RowAlign
+	chunk := ceilDiv(min(j.opt.ChunkRows, j.w.N), RowAlign) * RowAlign
 	for {
 		from := int(j.nextRow.Add(int64(chunk))) - chunk
 		if from >= j.w.N {

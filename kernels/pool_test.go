@@ -3,6 +3,7 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -290,7 +291,7 @@ func TestPoolMul(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 7} {
 		p := newPool(t, threads)
 		for _, n := range []int{1, 15, 16, 17, 64, 65, 100, 640, 1000} {
-			for _, chunk := range []int{0, 1, 16, 40, 4096} {
+			for _, chunk := range []int{0, 1, 16, 40, math.MaxInt} {
 				w, x, want := sumProblem(2, n, 5)
 				dst := make([]int32, 2*n+1)
 				p.Mul(&sumKernel, dst, w, x, Blocking{ChunkRows: chunk})
