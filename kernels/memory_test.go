@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"unsafe"
@@ -64,23 +63,5 @@ func TestHugePages(t *testing.T) {
 	mode, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if off := len(mode) == 0 || strings.Contains(string(mode), "[never]"); off == (got > 0) {
 		t.Errorf("half touched: %d bytes in huge pages where the OS says %q", got, mode)
-	}
-}
-
-func TestMemoryIsFenced(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("fences are made on Linux only")
-	}
-	m, err := Alloc(3 * hugePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Free()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	start := unsafe.Pointer(&m.Bytes[0])
-	for _, at := range []int{-1, 3 * hugePage} {
-		if caught(func() { *(*byte)(unsafe.Add(start, at))++ }) == nil {
-			t.Errorf("byte %d of 6 MiB could be written", at)
-		}
 	}
 }

@@ -8,3 +8,5 @@ import "errors"
 func pin(int) (restore func() error, err error) {
 	return func() error { return nil }, errors.ErrUnsupported
 }
+
+func onMainThread() bool { return false }

@@ -20,6 +20,7 @@ type Pool struct {
 	cpus     []int
 	state    atomic.Uint32 // free, busy or closed
 	unpinned atomic.Bool   // the OS refused to pin some worker
+	_        [cacheLine]byte
 
 	done    chan struct{} // wakes the caller where it sleeps in join
 	workers []worker      // workers[0] is the caller's: only its workspace is used
@@ -193,9 +194,18 @@ func (p *Pool) join() {
 	}
 }
 
-// serve is the life of worker i. Its thread stays locked and so ends with it.
+// serve is the life of worker i. Its thread stays locked and so ends with it. It leaves the process's first thread
+// alone: that one cannot end, and its CPUs are what tools take for those of the process.
 func (p *Pool) serve(i int, started func()) {
 	runtime.LockOSThread()
+	if onMainThread() {
+		elsewhere := make(chan struct{}) // a goroutine that runs while this one holds the thread is on another
+		p.ended.Go(func() { p.serve(i, func() { close(elsewhere) }) })
+		<-elsewhere
+		runtime.UnlockOSThread()
+		started()
+		return
+	}
 	if _, err := pin(p.cpus[i]); err != nil {
 		p.unpinned.Store(true)
 	}
@@ -300,7 +310,7 @@ func (p *Pool) mulPart(worker int) {
 		}
 		return
 	}
-	chunk := ceilDiv(j.opt.ChunkRows, RowAlign) * RowAlign
+	chunk := ceilDiv(min(j.opt.ChunkRows, j.w.N), RowAlign) * RowAlign
 	for {
 		from := int(j.nextRow.Add(int64(chunk))) - chunk
 		if from >= j.w.N {

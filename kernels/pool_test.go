@@ -3,13 +3,25 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// skipWithout skips a test aloud, or fails it where BITNET_AUTOTUNE_REQUIRE names what is missing.
+func skipWithout(t *testing.T, what, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), what) {
+		t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s: %s", what, why)
+	}
+	t.Skipf("no %s: %s", what, why)
+}
 
 // cpus returns n CPUs to pin to: this machine's, over and over.
 func cpus(n int) []int {
@@ -37,7 +49,7 @@ func procs(t testing.TB, n int) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// reference has no interest in speed: dst[m][n] = sum of row n's bytes as weights, one byte each.
+// sumKernel has one byte per weight, needs a workspace, and adds to dst: a row that is done twice is wrong.
 var sumKernel = Kernel{
 	Name:   "mul/test/bytes",
 	Layout: "test",
@@ -279,9 +291,9 @@ func TestPoolMul(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 7} {
 		p := newPool(t, threads)
 		for _, n := range []int{1, 15, 16, 17, 64, 65, 100, 640, 1000} {
-			for _, chunk := range []int{0, 1, 16, 40, 4096} {
+			for _, chunk := range []int{0, 1, 16, 40, math.MaxInt} {
 				w, x, want := sumProblem(2, n, 5)
-				dst := make([]int32, 2*n+1) // the kernel adds: a row done twice is wrong
+				dst := make([]int32, 2*n+1)
 				p.Mul(&sumKernel, dst, w, x, Blocking{ChunkRows: chunk})
 				for i := range want {
 					if dst[i] != want[i] {

@@ -266,12 +266,6 @@ func (c *CPU) Prepare(ctx context.Context, regime Regime, arm Arm) (measure.Subj
 	return measure.Subject{Name: arm.String(), Units: tokens, Run: p.run}, nil
 }
 
-// String names the arm in logs: "mul/i2s/avx2 threads=2 batch=8 tile=4x8 prefetch=4096 chunk=0".
-func (a Arm) String() string {
-	return fmt.Sprintf("%s threads=%d batch=%d tile=%s prefetch=%d chunk=%d",
-		a.Kernel, a.Threads, a.Batch, a.Blocking.Tile, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
-}
-
 // check finds the kernel of an arm and refuses what this target cannot do, naming the field.
 func (c *CPU) check(regime Regime, arm Arm) (kernels.Kernel, error) {
 	reject := func(field string, got any, want string, args ...any) error {
@@ -312,6 +306,13 @@ func (c *CPU) kernelNames() []string {
 		}
 	}
 	return names
+}
+
+// enter makes the calling goroutine the pool's worker 0 and wakes the others, which is no part of any arm's time.
+func enter(pool *kernels.Pool) (leave func()) {
+	leave = pool.Enter()
+	pool.Run(func(int) {})
+	return leave
 }
 
 // attempt runs f and turns a panic of a kernel into an error.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -197,33 +198,57 @@ func TestKernelThatIsRightOnlyWhenWatched(t *testing.T) {
 }
 
 func TestPanickingKernelIsACrashOfTheArm(t *testing.T) {
-	var armed atomic.Bool
-	c := openCPU(t, bad(func(c call) {
-		c.right(c.rows)
-		if armed.Load() && c.rows.From > 0 { // on worker 1
-			panic("index out of range")
+	for _, tc := range []struct {
+		name  string
+		crash func(call)
+		want  string
+	}{
+		{"index", func(c call) { c.dst[len(c.dst)]++ }, "index out of range"},
+		{"fault", func(c call) { readBeyond(c.w.Data) }, "invalid memory address"},
+	} {
+		if tc.name == "fault" && runtime.GOOS != "linux" {
+			continue // no fence to run into
 		}
-	}))
-	arm := decodeArm
-	arm.Kernel = "bad"
-	s, err := c.Prepare(t.Context(), Decode, arm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	armed.Store(true)
-	_, prepareErr := c.Prepare(t.Context(), Decode, arm)
-	_, runErr := s.Run(t.Context(), 1)
-	for _, err := range []error{prepareErr, runErr} {
-		if err == nil || !strings.Contains(err.Error(), "index out of range") ||
-			errors.Is(err, ErrMismatch) || errors.Is(err, ErrRejected) || errors.Is(err, ErrOutOfMemory) {
-			t.Errorf("error %v, want the panic and none of the sentinels", err)
-		}
-	}
-	armed.Store(false)
-	if _, err := s.Run(t.Context(), 2); err != nil {
-		t.Errorf("after the panic: %v", err)
+		t.Run(tc.name, func(t *testing.T) {
+			var armed atomic.Bool
+			c := openCPU(t, bad(func(c call) {
+				c.right(c.rows)
+				if armed.Load() && c.rows.From > 0 { // on worker 1
+					tc.crash(c)
+				}
+			}))
+			arm := decodeArm
+			arm.Kernel = "bad"
+			s, err := c.Prepare(t.Context(), Decode, arm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(true)
+			_, prepareErr := c.Prepare(t.Context(), Decode, arm)
+			_, runErr := s.Run(t.Context(), 1)
+			for _, err := range []error{prepareErr, runErr} {
+				if err == nil || !strings.Contains(err.Error(), tc.want) ||
+					errors.Is(err, ErrMismatch) || errors.Is(err, ErrRejected) || errors.Is(err, ErrOutOfMemory) {
+					t.Errorf("error %v, want %q and none of the sentinels", err, tc.want)
+				}
+			}
+			armed.Store(false)
+			if _, err := s.Run(t.Context(), 2); err != nil {
+				t.Errorf("after the crash: %v", err)
+			}
+		})
 	}
 }
+
+// readBeyond reads data and what follows, up to the fence behind the weights and into it.
+func readBeyond(data []byte) {
+	start := unsafe.Pointer(unsafe.SliceData(data))
+	for i := 0; i <= 4<<20; i += 4096 {
+		sink.Add(int32(*(*byte)(unsafe.Add(start, i))))
+	}
+}
+
+var sink atomic.Int32
 
 func TestRejectedArmsNameTheField(t *testing.T) {
 	c := openCPU(t, func(name string) (kernels.Kernel, bool) {
@@ -267,8 +292,8 @@ func TestRejectedArmsNameTheField(t *testing.T) {
 		if _, err := c.ReadSubject(threads); !errors.Is(err, ErrRejected) {
 			t.Errorf("ReadSubject(%d): error %v, want ErrRejected", threads, err)
 		}
-		if _, err := c.PeakOps(t.Context(), threads); !errors.Is(err, ErrRejected) {
-			t.Errorf("PeakOps(%d): error %v, want ErrRejected", threads, err)
+		if _, err := c.PeakSubject(threads); !errors.Is(err, ErrRejected) {
+			t.Errorf("PeakSubject(%d): error %v, want ErrRejected", threads, err)
 		}
 	}
 }
@@ -391,8 +416,12 @@ func TestCancelledWithinOneMatmul(t *testing.T) {
 			if _, err := c.Prepare(ctx, regime, arm); !errors.Is(err, context.Canceled) {
 				t.Errorf("Prepare: error %v, want context.Canceled", err)
 			}
-			if _, err := c.PeakOps(ctx, 1); !errors.Is(err, context.Canceled) {
-				t.Errorf("PeakOps: error %v, want context.Canceled", err)
+			peak, err := c.PeakSubject(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := peak.Run(ctx, 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("peak loop: error %v, want context.Canceled", err)
 			}
 			if _, err := s.Run(t.Context(), 3); err != nil {
 				t.Errorf("with another context: %v", err)
@@ -464,7 +493,7 @@ func TestLimits(t *testing.T) {
 		if elapsed, err := r.Run(t.Context(), 10); err != nil || elapsed <= 0 || r.Units != 1 {
 			t.Errorf("read loop with %d threads: %v, %v, %v tokens", threads, elapsed, err, r.Units)
 		}
-		if ops, err := c.PeakOps(t.Context(), threads); err != nil || ops < 1e8 {
+		if ops, err := peakOps(t, c, threads); err != nil || ops < 1e8 {
 			t.Errorf("peak with %d threads: %v operations per second, %v", threads, ops, err)
 		}
 	}
@@ -511,4 +540,14 @@ func BenchmarkPrepare(b *testing.B) {
 			})
 		}
 	}
+}
+
+// peakOps is the rate of the peak loop in operations per second.
+func peakOps(t *testing.T, c *CPU, threads int) (float64, error) {
+	peak, err := c.PeakSubject(threads)
+	if err != nil {
+		return 0, err
+	}
+	took, err := peak.Run(t.Context(), 4)
+	return 4 * peak.Units / took.Seconds(), err
 }

@@ -42,7 +42,7 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 		return 0, fmt.Errorf("target: run the read loop: %w", err)
 	}
 	defer give()
-	defer r.pool.Enter()()
+	defer enter(r.pool)()
 	start := time.Now()
 	for range n {
 		for _, r.w = range r.target.weights.matmuls {
@@ -89,7 +89,7 @@ func (p *peakLoop) run(ctx context.Context, n int) (time.Duration, error) {
 		return 0, fmt.Errorf("target: run the int8 peak loop: %w", err)
 	}
 	defer give()
-	defer p.pool.Enter()()
+	defer enter(p.pool)()
 	start := time.Now()
 	for range n {
 		if err := ctx.Err(); err != nil {

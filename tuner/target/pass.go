@@ -151,9 +151,9 @@ func (p *pass) timed(ctx context.Context, n int) (elapsed time.Duration, err err
 		return 0, err
 	}
 	defer give()
-	defer p.pool.Enter()()
 	last := p.steps[(p.next+n*p.stride+len(p.steps)-1)%len(p.steps)]
 	poisonAll(last.dst)
+	defer enter(p.pool)()
 	start := time.Now()
 	err = attempt(func() error { return p.iterate(ctx, n*p.stride) })
 	elapsed = time.Since(start)

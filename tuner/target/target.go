@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -26,6 +27,12 @@ type Arm struct {
 	Threads  int              `json:"threads"`
 	Batch    int              `json:"batch"` // tokens per call; 1 for Decode
 	Blocking kernels.Blocking `json:"blocking"`
+}
+
+// String names the arm in logs: "mul/i2s/avx2 threads=2 batch=8 tile=4x8 prefetch=4096 chunk=0".
+func (a Arm) String() string {
+	return fmt.Sprintf("%s threads=%d batch=%d tile=%s prefetch=%d chunk=%d",
+		a.Kernel, a.Threads, a.Batch, a.Blocking.Tile, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
 }
 
 // Target is something on which arms can be measured: the live CPU, a GPU, an engine's command, a recorded table.
