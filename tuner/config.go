@@ -133,21 +133,3 @@ func armJSON(a target.Arm) []byte {
 	}
 	return data
 }
-
-// Describe is the short form of an arm for people: "mul/i2s/avx512vnni 4x8, 2 threads, batch 128".
-func Describe(a target.Arm) string {
-	text := fmt.Sprintf("%s %s, %d threads", a.Kernel, a.Blocking.Tile, a.Threads)
-	if a.Threads == 1 {
-		text = fmt.Sprintf("%s %s, 1 thread", a.Kernel, a.Blocking.Tile)
-	}
-	if a.Batch > 1 {
-		text += fmt.Sprintf(", batch %d", a.Batch)
-	}
-	if a.Blocking.PrefetchBytes > 0 {
-		text += fmt.Sprintf(", prefetch %d", a.Blocking.PrefetchBytes)
-	}
-	if a.Blocking.ChunkRows > 0 {
-		text += fmt.Sprintf(", chunks of %d rows", a.Blocking.ChunkRows)
-	}
-	return text
-}

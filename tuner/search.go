@@ -83,7 +83,7 @@ func (s *search) begin(ctx context.Context) error {
 		s.verdict.Cuts = append(s.verdict.Cuts, Cut{Reason: c.Reason, Points: c.Points})
 	}
 	if s.base, err = s.target.Prepare(ctx, s.regime, s.baseArm); err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
 	}
 	if err := s.calibrate(ctx); err != nil {
 		return err
@@ -109,12 +109,12 @@ func (s *search) begin(ctx context.Context) error {
 func (s *search) calibrate(ctx context.Context) error {
 	ready, err := s.timer.Warm(ctx, s.base)
 	if err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
 	}
 	started := s.now()
 	sample, err := s.timer.Measure(ctx, s.base, 4)
 	if err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, Describe(s.baseArm), err)
+		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
 	}
 	s.verdict.DefaultNs = sample.Median
 	s.block = max(s.now().Sub(started), time.Millisecond)
@@ -316,7 +316,7 @@ func (s *search) rivals() []*arm {
 
 // compare duels one finalist with the default in at most share.
 func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duration) measure.Comparison {
-	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + Describe(a.arm), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
+	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + a.arm.String(), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
 	subject, err := s.target.Prepare(ctx, s.regime, a.arm)
 	if err != nil {
 		return measure.Comparison{}
@@ -329,7 +329,7 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 	})
 	s.verdict.Censored += c.Censored
 	if err != nil && ctx.Err() == nil {
-		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", Describe(a.arm), err))
+		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", a.arm, err))
 		return measure.Comparison{}
 	}
 	return c
@@ -416,7 +416,7 @@ func (s *search) report(point bandit.Point) {
 		s.lead()
 	}
 	s.tell(Event{
-		Phase: "search", Regime: s.regime, Text: Describe(s.problem.armAt(s.space, point)), Incumbent: s.leader, Ratio: s.ratio,
+		Phase: "search", Regime: s.regime, Text: s.problem.armAt(s.space, point).String(), Incumbent: s.leader, Ratio: s.ratio,
 		Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size(),
 	})
 }
@@ -431,7 +431,7 @@ func (s *search) lead() {
 	for _, best := range r.Recommend(1) {
 		i, _ := s.space.Index(best)
 		if a := s.arms[i]; a != nil && a.pair != nil {
-			s.leader, s.ratio = Describe(a.arm), a.pair.Result().Ratio
+			s.leader, s.ratio = a.arm.String(), a.pair.Result().Ratio
 		}
 	}
 }

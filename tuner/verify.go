@@ -88,7 +88,7 @@ func worse(a, b Outcome) Outcome {
 func (r *tune) check(ctx context.Context, regime target.Regime, learned target.Arm, end time.Time) RegimeCheck {
 	c := RegimeCheck{Regime: regime, Verdict: Undecided}
 	standard := r.problem.Default().Arm(regime)
-	r.tell(Event{Phase: "verify", Regime: regime, Text: Describe(learned)})
+	r.tell(Event{Phase: "verify", Regime: regime, Text: learned.String()})
 	subject, err := r.target.Prepare(ctx, regime, learned)
 	switch {
 	case ctx.Err() != nil:

@@ -76,7 +76,7 @@ func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured boo
 func writePlan(w io.Writer, p tuner.Plan) {
 	fmt.Fprintf(w, "%s  (%s: %s)\n", p.Model, p.Source, p.Reason)
 	for _, r := range tuner.Regimes {
-		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), tuner.Describe(p.Config.Arm(r)))
+		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), p.Config.Arm(r).String())
 	}
 	fmt.Fprintf(w, "  %-12s %s, workspace %s\n", "layout", p.Config.Layout, size(uint64(p.Config.WorkspaceBytes)))
 	if p.Ratio.Estimate > 0 {

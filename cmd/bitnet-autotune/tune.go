@@ -102,15 +102,15 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 
 func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
 	name := regimeName(r.Regime)
-	fmt.Fprintf(w, "%-13s default  %s\n", name, tuner.Describe(r.Default))
+	fmt.Fprintf(w, "%-13s default  %s\n", name, r.Default)
 	if r.Verdict == measure.Adopt {
-		fmt.Fprintf(w, "%-13s adopted  %s\n", "", tuner.Describe(r.Best))
+		fmt.Fprintf(w, "%-13s adopted  %s\n", "", r.Best)
 	} else if r.Best != r.Default {
-		fmt.Fprintf(w, "%-13s closest  %s\n", "", tuner.Describe(r.Best))
+		fmt.Fprintf(w, "%-13s closest  %s\n", "", r.Best)
 	}
 	for _, up := range r.RunnersUp {
 		if up.Arm != r.Best {
-			fmt.Fprintf(w, "%-13s %-8s %s: %.3fx\n", "", up.Role, tuner.Describe(up.Arm), up.Ratio.Estimate)
+			fmt.Fprintf(w, "%-13s %-8s %s: %.3fx\n", "", up.Role, up.Arm, up.Ratio.Estimate)
 		}
 	}
 	fmt.Fprintf(w, "%-13s search   %s\n", "", r.Stopped)

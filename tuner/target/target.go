@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -29,10 +30,23 @@ type Arm struct {
 	Blocking kernels.Blocking `json:"blocking"`
 }
 
-// String names the arm in logs: "mul/i2s/avx2 threads=2 batch=8 tile=4x8 prefetch=4096 chunk=0".
+// String is the short form for people; arms that differ read differently:
+// "mul/i2s/avx512vnni 4x8, 2 threads, batch 128, prefetch 4096".
 func (a Arm) String() string {
-	return fmt.Sprintf("%s threads=%d batch=%d tile=%s prefetch=%d chunk=%d",
-		a.Kernel, a.Threads, a.Batch, a.Blocking.Tile, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
+	text := fmt.Sprintf("%s %s, %d threads", a.Kernel, a.Blocking.Tile, a.Threads)
+	if a.Threads == 1 {
+		text = strings.TrimSuffix(text, "s")
+	}
+	if a.Batch > 1 {
+		text += fmt.Sprintf(", batch %d", a.Batch)
+	}
+	if a.Blocking.PrefetchBytes > 0 {
+		text += fmt.Sprintf(", prefetch %d", a.Blocking.PrefetchBytes)
+	}
+	if a.Blocking.ChunkRows > 0 {
+		text += fmt.Sprintf(", chunks of %d rows", a.Blocking.ChunkRows)
+	}
+	return text
 }
 
 // Target is something on which arms can be measured: the live CPU, a GPU, an engine's command, a recorded table.
