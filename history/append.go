@@ -67,6 +67,11 @@ type Filter struct {
 
 // prefix is the longest key prefix that all matching records have.
 func (f Filter) prefix() (prefix []byte, err error) {
+	if f.Model != "" {
+		if _, err := appendFingerprint(nil, "model", f.Model); err != nil {
+			return nil, err
+		}
+	}
 	if f.Host == "" {
 		return nil, nil
 	}

@@ -48,7 +48,7 @@
 // behind until the lock is free.
 //
 // 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
-// in a record of about 300, and no table of numbers that could disagree with the records.
+// in a record of about 240, and no table of numbers that could disagree with the records.
 //
 // 2026-11-21: records are self-contained (the setting is in each of them, not in a bucket of settings), so one that
 // is salvaged from a damaged file means something.

@@ -41,7 +41,12 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (n int, err error) {
 	lines.Buffer(make([]byte, 0, 64<<10), 4*maxValueBytes)
 	var batch []Record
 	var bad error
-	line := 0
+	line, first := 0, 1
+	store := func() error {
+		added, err := s.append(ctx, fmt.Sprintf("import: lines %d to %d", first, line), batch)
+		n, first, batch = n+added, line+1, batch[:0]
+		return err
+	}
 	for bad == nil && lines.Scan() {
 		line++
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
@@ -53,18 +58,15 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (n int, err error) {
 			continue
 		}
 		if batch = append(batch, rec); len(batch) == importBatch {
-			added, err := s.append(ctx, "import", batch)
-			if n += added; err != nil {
+			if err := store(); err != nil {
 				return n, err
 			}
-			batch = batch[:0]
 		}
 	}
 	if err := lines.Err(); err != nil {
 		bad = fmt.Errorf("history: import: line %d: %w", line+1, err)
 	}
-	added, err := s.append(ctx, "import", batch)
-	if n += added; err != nil {
+	if err := store(); err != nil {
 		return n, err
 	}
 	return n, bad

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +154,22 @@ func TestImportNamesTheLine(t *testing.T) {
 				t.Errorf("%d records stored, want the one before the bad line", len(got))
 			}
 		})
+	}
+}
+
+func TestImportConflictNamesTheLines(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	other := sample(1, 2)
+	other.Note = "not what the line says"
+	must(t, s.Append(context.Background(), other))
+	var text []byte
+	for seq := range uint32(3) {
+		line, err := marshal(sample(1, seq))
+		must(t, err)
+		text = append(append(text, line...), '\n')
+	}
+	if n, err := s.Import(context.Background(), bytes.NewReader(text)); n != 0 || !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "lines 1 to 3: ") {
+		t.Errorf("%d, %v; want ErrConflict in lines 1 to 3", n, err)
 	}
 }
 

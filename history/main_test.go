@@ -39,7 +39,9 @@ func child(t testing.TB, name string, args ...any) *exec.Cmd {
 	for _, arg := range args {
 		argv = append(argv, fmt.Sprint(arg))
 	}
-	return exec.CommandContext(t.Context(), exe, argv...)
+	cmd := exec.CommandContext(t.Context(), exe, argv...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // or each one built with -race sleeps a second
+	return cmd
 }
 
 // unavailable skips a test, or fails it if BITNET_AUTOTUNE_REQUIRE names what it needs.

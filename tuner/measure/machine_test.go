@@ -26,8 +26,8 @@ func spin(name string, steps int) measure.Subject {
 	}}
 }
 
-// TestThisMachine compares real work with itself and with twice as much. The bounds are wide, for a machine that is busy
-// with other things; only ratios are judged.
+// TestThisMachine compares real work with itself and with half as much. Only the interval is judged, and against wide
+// bounds: the busier the machine, the wider it is, and that is what it is for.
 func TestThisMachine(t *testing.T) {
 	var timer measure.Timer
 	for _, c := range []struct {
@@ -40,8 +40,8 @@ func TestThisMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: ratio %.3f in (%.3f, %.3f), %v", c.name, got.Ratio, got.Low, got.High, got.Warnings)
-		if got.Blocks != 30 || got.Ratio < c.least || got.Ratio > c.most {
-			t.Errorf("%s: ratio %.3f in (%.3f, %.3f) of %d blocks, want between %v and %v of 30", c.name, got.Ratio, got.Low, got.High, got.Blocks, c.least, c.most)
+		if got.Blocks != 30 || got.High < c.least || got.Low > c.most {
+			t.Errorf("%s: ratio in (%.3f, %.3f) of %d blocks, want one between %v and %v of 30", c.name, got.Low, got.High, got.Blocks, c.least, c.most)
 		}
 	}
 }

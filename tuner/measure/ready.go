@@ -13,7 +13,7 @@ type Ready struct {
 	Iterations int           // per sample, so that a sample lasts at least Timer.MinSample
 	Rounds     int           // how many rounds of samples it took
 	Elapsed    time.Duration // the subject's own time spent
-	Steady     bool          // the last round gained less than 5 % on what came before
+	Steady     bool          // the last round was less than 5 % faster than the one before
 }
 
 // A round of warming up is the median of at least roundSamples samples over at least roundTime, and each round is twice
@@ -45,10 +45,10 @@ func (t *Timer) Warm(ctx context.Context, s Subject) (Ready, error) {
 			break
 		}
 		cost := s.cost(took, ready.Iterations)
-		ready.Steady = cost > before*(1-steadyGain) && took >= t.minSample()
+		ready.Steady = cost > before*(1-steadyGain)
 		before = cost
-		if took < t.minSample() {
-			_, err = t.lengthen(ctx, s, &ready, limit)
+		for ; took > 0 && took < t.minSample(); took *= 2 {
+			ready.Iterations *= 2
 		}
 	}
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 )
 
 // Timer measures subjects. The zero value works on a real machine, without censoring; one with Watch set to Local()
-// censors too. Its fields are set before its first use. It is not safe for concurrent use: two measurements at once would measure each other. A subject's Name
-// stands for it: of two subjects with one name the second is not warmed, unless the name is empty.
+// censors too. Its fields are set before its first use. It is not safe for concurrent use: two measurements at once
+// would measure each other. A subject's Name stands for it: of two subjects with one name the second is not warmed,
+// unless the name is empty.
 type Timer struct {
 	// MinSample is the least time of one sample: iterations are doubled until it is reached. If 0, 1 ms.
 	MinSample time.Duration

@@ -9,7 +9,7 @@ type Model struct {
 }
 
 // SharedHost is a small virtual machine with neighbours, the ordinary case: 2.5 % jitter, one sample in 16 bad by
-// 25-75 % in either direction, 5 % slow drift, and bursts a third slower that fill an eleventh of the time.
+// a factor of 1.3 to 2.1 in either direction, 5 % slow drift, and bursts a third slower that fill an eleventh of the time.
 func SharedHost() []Noise {
 	return []Noise{
 		Jitter(0.025),
