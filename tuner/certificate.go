@@ -93,14 +93,15 @@ type RegimeVerdict struct {
 	RunnersUp   []RunnerUp      `json:"runners_up"`
 	Cuts        []Cut           `json:"cuts"`
 	Stopped     string          `json:"stopped"` // why the search ended
-	Warnings    []string        `json:"warnings"`
+	// OverHeuristic is the best arm's gain over the answer from facts alone; 1 where it is that answer, 0 unknown.
+	OverHeuristic float64  `json:"over_heuristic"`
+	Warnings      []string `json:"warnings"`
 }
 
-// RunnerUp is an arm of the final duel, or the untuned heuristic, with its measured ratio to the default.
+// RunnerUp is an arm of the final duel with its measured ratio to the default.
 type RunnerUp struct {
 	Arm   target.Arm `json:"arm"`
 	Ratio Ratio      `json:"ratio"`
-	Role  string     `json:"role"` // "finalist" or "heuristic"
 }
 
 // Cut is a part of the raw space that was left out before measuring, with the reason.

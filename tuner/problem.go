@@ -141,9 +141,9 @@ func (p Problem) config(kernel string, batch int, adjust func(kernels.Blocking) 
 }
 
 // key is the part of the kernel table and of the yardstick that must agree before a stored cost may be compared with
-// a new one: costs are ratios to the default, so another default is another scale.
+// a new one: costs are ratios to the heuristic, so another heuristic is another scale.
 func (p Problem) key(r target.Regime) string {
-	return kernels.Signature() + "/" + shortHash(armJSON(p.Default().Arm(r)))
+	return kernels.Signature() + "/" + shortHash(armJSON(p.Heuristic().Arm(r)))
 }
 
 func fields(list []probe.Field) map[string]string {

@@ -24,27 +24,32 @@ const (
 	duelLooks      = 8    // how often a duel asks whether it is decided
 )
 
-// search is the tuning of one regime: what its steps share.
+// search is the tuning of one regime: what its steps share. Trials are paired with the heuristic, which is the incumbent
+// when nothing is known: on a host where the default is several times slower, pairing with the default would spend most
+// of the time on it.
 type search struct {
 	*tune
-	regime    target.Regime
-	space     *bandit.Space
-	strategy  bandit.Strategy
-	base      measure.Subject
-	baseArm   target.Arm
-	block     time.Duration // about how long one paired block takes
-	searchEnd time.Time     // the search gives way to the duel
-	end       time.Time     // the regime's share is used up
-	arms      map[int]*arm
-	learned   *target.Arm // what an earlier run proved, if anything
-	verdict   RegimeVerdict
+	regime      target.Regime
+	space       *bandit.Space
+	strategy    bandit.Strategy
+	standard    measure.Subject // the default: what the duel is fought with
+	standardArm target.Arm
+	base        measure.Subject // the yardstick of the search: what trials are paired with
+	baseArm     target.Arm
+	block       time.Duration // about how long one paired block of the search takes
+	round       time.Duration // and one of the duel
+	searchEnd   time.Time     // the search gives way to the duel
+	end         time.Time     // the regime's share is used up
+	arms        map[int]*arm
+	learned     *target.Arm // what an earlier run proved, if anything
+	verdict     RegimeVerdict
 
 	leader string    // the best arm so far, for the progress line
-	ratio  float64   // its gain over the default so far
+	ratio  float64   // its gain over the yardstick so far
 	led    time.Time // when that was last asked for
 }
 
-// arm is a point of the space with its comparison to the default.
+// arm is a point of the space with its comparison to the yardstick.
 type arm struct {
 	arm    target.Arm
 	pair   *measure.Pair // nil: it could not be prepared
@@ -54,9 +59,9 @@ type arm struct {
 
 // regime tunes one regime until end.
 func (r *tune) regime(ctx context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
-	s := &search{tune: r, regime: regime, arms: map[int]*arm{}, end: end, baseArm: r.problem.Default().Arm(regime)}
+	s := &search{tune: r, regime: regime, arms: map[int]*arm{}, end: end, standardArm: r.problem.Default().Arm(regime), baseArm: r.problem.Heuristic().Arm(regime)}
 	s.verdict = RegimeVerdict{
-		Regime: regime, Verdict: measure.Inconclusive, Default: s.baseArm, Best: s.baseArm,
+		Regime: regime, Verdict: measure.Inconclusive, Default: s.standardArm, Best: s.standardArm,
 		RunnersUp: []RunnerUp{}, Cuts: []Cut{}, Warnings: []string{},
 	}
 	if err := s.begin(ctx); err != nil {
@@ -82,14 +87,11 @@ func (s *search) begin(ctx context.Context) error {
 	for _, c := range space.Cuts() {
 		s.verdict.Cuts = append(s.verdict.Cuts, Cut{Reason: c.Reason, Points: c.Points})
 	}
-	if s.base, err = s.target.Prepare(ctx, s.regime, s.baseArm); err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
-	}
 	if err := s.calibrate(ctx); err != nil {
 		return err
 	}
 	left := s.end.Sub(s.now())
-	s.searchEnd = s.end.Add(-min(left/3, finalists*duelBlocks*s.block))
+	s.searchEnd = s.end.Add(-min(left*2/5, finalists*duelBlocks*s.round))
 	name := s.budget.Strategy
 	if name == "" {
 		name = "auto"
@@ -104,36 +106,58 @@ func (s *search) begin(ctx context.Context) error {
 	return nil
 }
 
-// calibrate warms the default up, finds how long a paired block takes, and in the first regime measures with it what
-// this host cannot tell from no gain.
-func (s *search) calibrate(ctx context.Context) error {
-	ready, err := s.timer.Warm(ctx, s.base)
-	if err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
+// calibrate prepares the default and the yardstick, finds how long paired blocks take, and in the first regime measures
+// what this host cannot tell from no gain.
+func (s *search) calibrate(ctx context.Context) (err error) {
+	var standard, base time.Duration
+	if s.standard, standard, err = s.ready(ctx, s.standardArm); err != nil {
+		return fmt.Errorf("%s: default %s: %w", s.regime, s.standardArm, err)
 	}
+	if s.base, base, err = s.ready(ctx, s.baseArm); err != nil {
+		return fmt.Errorf("%s: heuristic %s: %w", s.regime, s.baseArm, err)
+	}
+	s.block, s.round = 4*base, 2*standard+2*base
+	return s.noise(ctx)
+}
+
+// ready prepares an arm, warms it up, and returns how long one sample of it takes.
+func (s *search) ready(ctx context.Context, a target.Arm) (measure.Subject, time.Duration, error) {
+	subject, err := s.target.Prepare(ctx, s.regime, a)
+	if err != nil {
+		return subject, 0, err
+	}
+	warm, err := s.timer.Warm(ctx, subject)
+	if err != nil {
+		return subject, 0, err
+	}
+	if !warm.Steady {
+		s.warn(fmt.Sprintf("%s: %s never became steady while warming up", s.regime, a))
+	}
+	const samples = 3
 	started := s.now()
-	sample, err := s.timer.Measure(ctx, s.base, 4)
-	if err != nil {
-		return fmt.Errorf("%s: default %s: %w", s.regime, s.baseArm, err)
+	sample, err := s.timer.Measure(ctx, subject, samples)
+	if a == s.standardArm {
+		s.verdict.DefaultNs = sample.Median
 	}
-	s.verdict.DefaultNs = sample.Median
-	s.block = max(s.now().Sub(started), time.Millisecond)
-	if !ready.Steady {
-		s.warn(fmt.Sprintf("%s: the default never became steady while warming up", s.regime))
-	}
+	return subject, max(s.now().Sub(started)/samples, time.Microsecond), err
+}
+
+// noise measures the noise floor, once per run.
+func (s *search) noise(ctx context.Context) error {
 	if s.floor > 0 {
 		return nil
 	}
 	blocks := int(s.end.Sub(s.now()) / 20 / s.block)
-	s.floor, err = s.timer.NoiseFloor(ctx, s.base, min(max(blocks, 8), 20))
+	floor, err := s.timer.NoiseFloor(ctx, s.base, min(max(blocks, 8), 20))
 	if errors.Is(err, measure.ErrFewSamples) {
 		s.warn("the noise floor could not be measured: " + err.Error())
 		return nil
 	}
+	s.floor = floor
 	return err
 }
 
-// starts are the arms asked for first: the default, the heuristic, and what an earlier run proved.
+// starts are the arms asked for first: the heuristic, the default, and what an earlier run proved.
 func (s *search) starts() []bandit.Point {
 	var points []bandit.Point
 	add := func(a target.Arm) {
@@ -142,7 +166,7 @@ func (s *search) starts() []bandit.Point {
 		}
 	}
 	add(s.baseArm)
-	add(s.problem.Heuristic().Arm(s.regime))
+	add(s.standardArm)
 	snapshot, err := s.tuner.snapshot()
 	if err != nil || snapshot == nil {
 		return points
@@ -159,7 +183,7 @@ func (s *search) starts() []bandit.Point {
 	return points
 }
 
-// tellKnown resumes: the default costs 1 by definition, and whatever earlier runs measured against this very default
+// tellKnown resumes: the yardstick costs 1 by definition, and whatever earlier runs measured against this very yardstick
 // with this very kernel table is told to the strategy.
 func (s *search) tellKnown() {
 	if p, ok := pointOf(s.space, s.baseArm); ok {
@@ -200,7 +224,7 @@ func (s *search) explore(ctx context.Context) {
 	}
 }
 
-// evaluate measures a trial in paired blocks against the default. It is not ok when the context ended before anything
+// evaluate measures a trial in paired blocks against the yardstick. It is not ok when the context ended before anything
 // was measured.
 func (s *search) evaluate(ctx context.Context, trial bandit.Trial) (bandit.Trial, bool) {
 	started := s.now()
@@ -303,10 +327,10 @@ func (s *search) rivals() []*arm {
 	if !ok {
 		return nil
 	}
-	most := min(finalists, max(1, int(s.end.Sub(s.now())/(leastBlocks*s.block)))) // as many as there is time to decide on
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(leastBlocks*s.round)))) // as many as there is time to decide on
 	for _, point := range recommended.Recommend(finalists + 1) {
 		a := s.problem.armAt(s.space, point)
-		if a == s.baseArm || len(list) == most {
+		if a == s.standardArm || len(list) == most {
 			continue
 		}
 		list = append(list, &arm{arm: a})
@@ -323,8 +347,8 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 	}
 	ctx, cancel := s.tune.until(ctx, s.end)
 	defer cancel()
-	c, err := s.timer.Compare(ctx, s.base, subject, measure.CompareOptions{
-		Blocks: min(max(int(share/s.block), leastBlocks), duelBlocks), Looks: duelLooks,
+	c, err := s.timer.Compare(ctx, s.standard, subject, measure.CompareOptions{
+		Blocks: min(max(int(share/s.round), leastBlocks), duelBlocks), Looks: duelLooks,
 		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain,
 	})
 	s.verdict.Censored += c.Censored
@@ -350,30 +374,28 @@ func (s *search) settle(duels []contender) {
 	s.verdict.Best = winner.arm
 	s.verdict.Ratio = ratioOf(winner.comparison)
 	s.verdict.Blocks = winner.comparison.Blocks
+	s.verdict.OverHeuristic = s.overHeuristic(winner.arm)
 	s.verdict.DefaultNs, s.verdict.BestNs = winner.comparison.Base.Median, winner.comparison.Cand.Median
 	for _, d := range duels {
-		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison), Role: "finalist"})
-	}
-	if a := s.heuristic(); a != nil {
-		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: a.arm, Ratio: ratioOf(a.pair.Result()), Role: "heuristic"})
+		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison)})
 	}
 	for _, w := range winner.comparison.Warnings {
 		s.verdict.Warnings = append(s.verdict.Warnings, w.Error())
 	}
 }
 
-// heuristic is the arm that facts alone would have chosen, if it was measured: what search gained over it matters more
-// than what it gained over the default.
-func (s *search) heuristic() *arm {
-	point, ok := pointOf(s.space, s.problem.Heuristic().Arm(s.regime))
-	if !ok {
-		return nil
+// overHeuristic is what the search gained over the answer from facts alone: the ratio in the trials' own blocks, which
+// chose the arm and so flatter it a little. It is 1 where the winner is the heuristic, 0 where it was not measured.
+func (s *search) overHeuristic(a target.Arm) float64 {
+	if a == s.baseArm {
+		return 1
 	}
+	point, _ := pointOf(s.space, a)
 	i, _ := s.space.Index(point)
-	if a := s.arms[i]; a != nil && a.pair != nil {
-		return a
+	if known := s.arms[i]; known != nil && known.pair != nil {
+		return known.pair.Result().Ratio
 	}
-	return nil
+	return 0
 }
 
 // winner is the fastest contender, unless others are as fast within the tie band: then what an earlier run proved
@@ -396,7 +418,7 @@ func (s *search) stability(a target.Arm) int {
 	if s.learned != nil && a == *s.learned {
 		return 0
 	}
-	d, n := s.baseArm, 1
+	d, n := s.standardArm, 1
 	for _, differs := range []bool{a.Kernel != d.Kernel, a.Threads != d.Threads, a.Batch != d.Batch, a.Blocking.Tile != d.Blocking.Tile,
 		a.Blocking.PrefetchBytes != d.Blocking.PrefetchBytes, a.Blocking.ChunkRows != d.Blocking.ChunkRows} {
 		if differs {

@@ -49,11 +49,11 @@ type Tuner struct {
 	plans map[string]*remembered
 }
 
-// remembered is a plan with the time at which the snapshot was last looked at.
+// remembered is a plan with the snapshot it was made of and the time at which that was last seen to be the newest.
 type remembered struct {
-	plan    Plan
-	problem Problem
-	checked atomic.Int64 // unix nanoseconds
+	plan     Plan
+	snapshot *history.Snapshot
+	checked  atomic.Int64 // unix nanoseconds
 }
 
 // fresh is how long a plan is served before the published snapshot is looked at again (a stat, 1 µs).
@@ -91,22 +91,27 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 	t.mu.RLock()
 	known := t.plans[name]
 	t.mu.RUnlock()
-	if known != nil && time.Now().UnixNano()-known.checked.Load() < int64(fresh) {
+	now := time.Now().UnixNano()
+	if known != nil && now-known.checked.Load() < int64(fresh) {
 		return known.plan, nil
 	}
-	return t.load(ctx, name)
+	snapshot, err := t.snapshot()
+	if known != nil && err == nil && snapshot == known.snapshot {
+		known.checked.Store(now)
+		return known.plan, nil
+	}
+	return t.planAnew(ctx, name, snapshot, err)
 }
 
-// load plans anew and remembers the answer.
-func (t *Tuner) load(ctx context.Context, name string) (Plan, error) {
+// planAnew makes a plan and remembers it. damage is why the snapshot could not be read, if it could not.
+func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Snapshot, damage error) (Plan, error) {
 	p, err := t.problem(ctx, name)
 	if err != nil {
 		return Plan{}, err
 	}
-	snapshot, err := t.snapshot()
-	made := &remembered{plan: p.plan(snapshot), problem: p}
-	if err != nil {
-		made.plan.Reason += "; the learned configs could not be read: " + err.Error()
+	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot}
+	if damage != nil {
+		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
 	}
 	made.checked.Store(time.Now().UnixNano())
 	t.mu.Lock()

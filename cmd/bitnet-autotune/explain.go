@@ -43,7 +43,7 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 	for _, r := range e.Regimes {
 		fmt.Fprintf(w, "\n%s: %s at %.3fx (%.3f-%.3f), %d of %d arms measured; %s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High, r.Evaluations, r.SpaceSize, r.Stopped)
 		for _, up := range r.RunnersUp {
-			fmt.Fprintf(w, "  %.3fx  %s (%s)\n", up.Ratio.Estimate, up.Arm, up.Role)
+			fmt.Fprintf(w, "  %.3fx  %s\n", up.Ratio.Estimate, up.Arm)
 		}
 		for _, cut := range r.Cuts {
 			fmt.Fprintf(w, "  left out %d: %s\n", cut.Points, cut.Reason)

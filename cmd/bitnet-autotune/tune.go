@@ -110,10 +110,20 @@ func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
 	}
 	for _, up := range r.RunnersUp {
 		if up.Arm != r.Best {
-			fmt.Fprintf(w, "%-13s %-8s %s: %.3fx\n", "", up.Role, up.Arm, up.Ratio.Estimate)
+			fmt.Fprintf(w, "%-13s finalist %s: %.3fx\n", "", up.Arm, up.Ratio.Estimate)
 		}
 	}
-	fmt.Fprintf(w, "%-13s search   %s\n", "", r.Stopped)
+	fmt.Fprintf(w, "%-13s search   %d of %d arms; %s%s\n", "", r.Evaluations, r.SpaceSize, r.Stopped, overHeuristic(r.OverHeuristic))
+}
+
+func overHeuristic(ratio float64) string {
+	switch ratio {
+	case 0:
+		return ""
+	case 1:
+		return "; the answer from facts alone was the best"
+	}
+	return fmt.Sprintf("; %.3fx the answer from facts alone", ratio)
 }
 
 func verdictSentence(c *tuner.Certificate) string {
