@@ -94,17 +94,12 @@ tile1x1step:
 	MOVL         $0x00010001, R9
 	VMOVD        R9, X8
 	VPBROADCASTD X8, Y8
-	MOVL         $0x00040004, R9
-	VMOVD        R9, X9
-	VPBROADCASTD X9, Y9
-	VPMADDWD     Y0, Y9, Y0
-	VPMADDWD     Y2, Y8, Y2
-	VPADDD       Y0, Y2, Y0
-	VPSRAD       $0x02, Y0, Y0
-	VPMADDWD     Y1, Y9, Y1
-	VPMADDWD     Y3, Y8, Y3
-	VPADDD       Y1, Y3, Y1
-	VPSRAD       $0x02, Y1, Y1
+	VPSRAW       $0x02, Y2, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDWD     Y0, Y8, Y0
+	VPSRAW       $0x02, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPMADDWD     Y1, Y8, Y1
 	MOVQ         CX, R9
 	VPADDD       (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
@@ -248,25 +243,18 @@ tile4x1step:
 	MOVL         $0x00010001, R9
 	VMOVD        R9, X8
 	VPBROADCASTD X8, Y8
-	MOVL         $0x00040004, R9
-	VMOVD        R9, X9
-	VPBROADCASTD X9, Y9
-	VPMADDWD     Y0, Y9, Y0
-	VPMADDWD     Y4, Y8, Y4
-	VPADDD       Y0, Y4, Y0
-	VPSRAD       $0x02, Y0, Y0
-	VPMADDWD     Y1, Y9, Y1
-	VPMADDWD     Y5, Y8, Y5
-	VPADDD       Y1, Y5, Y1
-	VPSRAD       $0x02, Y1, Y1
-	VPMADDWD     Y2, Y9, Y2
-	VPMADDWD     Y6, Y8, Y6
-	VPADDD       Y2, Y6, Y2
-	VPSRAD       $0x02, Y2, Y2
-	VPMADDWD     Y3, Y9, Y3
-	VPMADDWD     Y7, Y8, Y7
-	VPADDD       Y3, Y7, Y3
-	VPSRAD       $0x02, Y3, Y3
+	VPSRAW       $0x02, Y4, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDWD     Y0, Y8, Y0
+	VPSRAW       $0x02, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPMADDWD     Y1, Y8, Y1
+	VPSRAW       $0x02, Y6, Y6
+	VPADDW       Y6, Y2, Y2
+	VPMADDWD     Y2, Y8, Y2
+	VPSRAW       $0x02, Y7, Y7
+	VPADDW       Y7, Y3, Y3
+	VPMADDWD     Y3, Y8, Y3
 	MOVQ         CX, R9
 	VPADDD       (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
