@@ -26,24 +26,7 @@ var i2sAVX2 = i2sSet{
 	one: oneI2SAVX2,
 }
 
-func init() {
-	register(Kernel{
-		Name: "mul/i2s/avx2", Rev: 1, Layout: I2S, Needs: probe.AVX2,
-		Tiles:    i2sAVX2.names(),
-		Prefetch: []int{0, 4 << 10, 8 << 10, 16 << 10},
-		Default:  defaultI2SAVX2,
-		Mul: func(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, choice Blocking) {
-			if choice.Tile == (Tile{}) {
-				choice.Tile = defaultI2SAVX2(x.M).Tile
-			}
-			i2sAVX2.mul(dst, w, x, rows, choice)
-		},
-	})
-}
-
-func defaultI2SAVX2(m int) Blocking {
-	return Blocking{Tile: Tile{4, max(1, min(m, 6))}, PrefetchBytes: 8 << 10}
-}
+func init() { register(i2sAVX2.kernel("mul/i2s/avx2", 1, probe.AVX2)) }
 
 // oneI2SAVX2 computes a whole group aside and keeps the rows that were asked for.
 func oneI2SAVX2(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int) {

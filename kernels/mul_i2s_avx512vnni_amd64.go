@@ -20,26 +20,7 @@ var i2sVNNI = i2sSet{
 	one: i2sVNNIOne,
 }
 
-func init() {
-	register(Kernel{
-		Name: "mul/i2s/avx512vnni", Rev: 1, Layout: I2S, Needs: probe.AVX512 | probe.AVX512VNNI,
-		Tiles:    i2sVNNI.names(),
-		Prefetch: []int{0, 4 << 10, 8 << 10, 16 << 10},
-		Default:  defaultI2SVNNI,
-		Mul: func(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, choice Blocking) {
-			if choice.Tile == (Tile{}) {
-				choice.Tile = defaultI2SVNNI(x.M).Tile
-			}
-			i2sVNNI.mul(dst, w, x, rows, choice)
-		},
-	})
-}
-
-// defaultI2SVNNI returns the tiles that were fastest for 2560 x 2560 weights from memory
-// (BenchmarkBatchAgainstPeakLoop).
-func defaultI2SVNNI(m int) Blocking {
-	return Blocking{Tile: Tile{4, max(1, min(m, 5))}, PrefetchBytes: 8 << 10}
-}
+func init() { register(i2sVNNI.kernel("mul/i2s/avx512vnni", 1, probe.AVX512|probe.AVX512VNNI)) }
 
 // The routines are assembly because Go has no VPDPBUSD. BenchmarkMul, n=2560, k=2560, medians of 5, against generic:
 //
