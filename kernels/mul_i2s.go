@@ -1,6 +1,10 @@
 package kernels
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+)
 
 // i2sTile is a routine that computes one register tile over all columns:
 //
@@ -17,25 +21,51 @@ type i2sTile struct {
 
 // i2sSet is what an ISA has to offer for layout i2s.
 type i2sSet struct {
-	tiles []i2sTile // from the smallest; what the chosen tile leaves over goes to the largest that fits
+	// tiles are ordered from the smallest; what the chosen tile leaves over goes to the largest that fits.
+	tiles []i2sTile
 	// one computes the first rows of a single group for a single token: what no tile fits, and the last group of a
 	// matrix whose rows are no multiple of 16.
 	one func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
 }
 
-func (set *i2sSet) names() []Tile {
-	names := make([]Tile, len(set.tiles))
-	for i, t := range set.tiles {
-		names[i] = t.Tile
+// kernel is the row of the table for this set.
+func (set *i2sSet) kernel(name string, rev int, needs probe.Feature) Kernel {
+	k := Kernel{Name: name, Rev: rev, Layout: I2S, Needs: needs, Default: set.choose, Prefetch: []int{0, 4 << 10, 8 << 10, 16 << 10}}
+	for _, t := range set.tiles {
+		k.Tiles = append(k.Tiles, t.Tile)
 	}
-	return names
+	k.Mul = func(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, choice Blocking) {
+		set.mul(dst, w, x, rows, choice)
+	}
+	return k
+}
+
+// choose is Kernel.Default: a tile that divides the batch, for what it leaves over goes through smaller and slower
+// ones; in a long prompt that no longer counts, and the largest is best. Measured on 2560 x 2560 weights from memory
+// (BenchmarkBatchAgainstPeakLoop).
+func (set *i2sSet) choose(m int) Blocking {
+	most := set.tiles[len(set.tiles)-1].Tokens
+	choice := Blocking{Tile: Tile{i2sBlock, max(1, min(m, most))}, PrefetchBytes: 8 << 10}
+	for tokens := most; most <= m && m < 64 && tokens >= 4; tokens-- {
+		if m%tokens == 0 {
+			choice.Tile.Tokens = tokens
+			break
+		}
+	}
+	return choice
 }
 
 // mul is Kernel.Mul: it walks the blocks of rows in memory order and covers each with register tiles.
 func (set *i2sSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice Blocking) {
 	checkMul(dst, w, x, rows, I2S)
-	job := i2sJob{set: set, dst: dst, w: w, x: x, prefetch: max(0, choice.PrefetchBytes)}
-	job.main = set.tile(choice.Tile)
+	if choice.Tile == (Tile{}) {
+		standard := set.choose(x.M)
+		choice.Tile = standard.Tile
+		if choice.PrefetchBytes == 0 {
+			choice.PrefetchBytes = standard.PrefetchBytes
+		}
+	}
+	job := i2sJob{set: set, dst: dst, w: w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
 	whole := rows.To / RowAlign
 	for g := rows.From / RowAlign; g < whole; {
 		end := min(whole, (g+i2sBlock)&^(i2sBlock-1))

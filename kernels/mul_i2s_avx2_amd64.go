@@ -11,6 +11,9 @@ import (
 //go:generate _asm/generate.sh i2s_avx2 mul_i2s_avx2_amd64.s
 
 // i2sAVX2 multiplies with VPMADDUBSW and sums in int16 as long as that is exact.
+//
+// A tile of half a group times twelve tokens was tried as well: it masks less but loads every activation twice as
+// often, and was no faster than 4x6.
 var i2sAVX2 = i2sSet{
 	tiles: []i2sTile{
 		{Tile{4, 1}, i2sAVX2Tile4x1},
@@ -18,33 +21,12 @@ var i2sAVX2 = i2sSet{
 		{Tile{4, 3}, i2sAVX2Tile4x3},
 		{Tile{4, 4}, i2sAVX2Tile4x4},
 		{Tile{4, 5}, i2sAVX2Tile4x5},
-		{Tile{4, 12}, i2sAVX2Tile4x12},
+		{Tile{4, 6}, i2sAVX2Tile4x6},
 	},
 	one: oneI2SAVX2,
 }
 
-func init() {
-	register(Kernel{
-		Name: "mul/i2s/avx2", Rev: 1, Layout: I2S, Needs: probe.AVX2,
-		Tiles:    i2sAVX2.names(),
-		Prefetch: []int{0, 4 << 10, 16 << 10},
-		Default:  defaultI2SAVX2,
-		Mul: func(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, choice Blocking) {
-			if choice.Tile == (Tile{}) {
-				choice.Tile = defaultI2SAVX2(x.M).Tile
-			}
-			i2sAVX2.mul(dst, w, x, rows, choice)
-		},
-	})
-}
-
-func defaultI2SAVX2(m int) Blocking {
-	choice := Blocking{Tile: Tile{4, 12}, PrefetchBytes: 4 << 10}
-	if m < 12 {
-		choice.Tile.Tokens = max(1, min(m, 5))
-	}
-	return choice
-}
+func init() { register(i2sAVX2.kernel("mul/i2s/avx2", 1, probe.AVX2)) }
 
 // oneI2SAVX2 computes a whole group aside and keeps the rows that were asked for.
 func oneI2SAVX2(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int) {
@@ -53,7 +35,9 @@ func oneI2SAVX2(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, 
 	copy(unsafe.Slice(dst, rows), group[:])
 }
 
-// The routines are assembly because Go has no VPMADDUBSW: the reference is about 150 times slower.
+// The routines are assembly because Go has no VPMADDUBSW. BenchmarkMul, n=2560, k=2560, medians of 5, against generic:
+//
+//	m=1    14.0 ms -> 0.0514 ms    m=32   415 ms -> 1.21 ms
 
 //go:noescape
 func i2sAVX2Tile1x1(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
@@ -74,4 +58,4 @@ func i2sAVX2Tile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xS
 func i2sAVX2Tile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 
 //go:noescape
-func i2sAVX2Tile4x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+func i2sAVX2Tile4x6(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)

@@ -94,17 +94,12 @@ tile1x1step:
 	MOVL         $0x00010001, R9
 	VMOVD        R9, X8
 	VPBROADCASTD X8, Y8
-	MOVL         $0x00040004, R9
-	VMOVD        R9, X9
-	VPBROADCASTD X9, Y9
-	VPMADDWD     Y0, Y9, Y0
-	VPMADDWD     Y2, Y8, Y2
-	VPADDD       Y0, Y2, Y0
-	VPSRAD       $0x02, Y0, Y0
-	VPMADDWD     Y1, Y9, Y1
-	VPMADDWD     Y3, Y8, Y3
-	VPADDD       Y1, Y3, Y1
-	VPSRAD       $0x02, Y1, Y1
+	VPSRAW       $0x02, Y2, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDWD     Y0, Y8, Y0
+	VPSRAW       $0x02, Y3, Y3
+	VPADDW       Y3, Y1, Y1
+	VPMADDWD     Y1, Y8, Y1
 	MOVQ         CX, R9
 	VPADDD       (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
@@ -248,25 +243,18 @@ tile4x1step:
 	MOVL         $0x00010001, R9
 	VMOVD        R9, X8
 	VPBROADCASTD X8, Y8
-	MOVL         $0x00040004, R9
-	VMOVD        R9, X9
-	VPBROADCASTD X9, Y9
-	VPMADDWD     Y0, Y9, Y0
-	VPMADDWD     Y4, Y8, Y4
-	VPADDD       Y0, Y4, Y0
-	VPSRAD       $0x02, Y0, Y0
-	VPMADDWD     Y1, Y9, Y1
-	VPMADDWD     Y5, Y8, Y5
-	VPADDD       Y1, Y5, Y1
-	VPSRAD       $0x02, Y1, Y1
-	VPMADDWD     Y2, Y9, Y2
-	VPMADDWD     Y6, Y8, Y6
-	VPADDD       Y2, Y6, Y2
-	VPSRAD       $0x02, Y2, Y2
-	VPMADDWD     Y3, Y9, Y3
-	VPMADDWD     Y7, Y8, Y7
-	VPADDD       Y3, Y7, Y3
-	VPSRAD       $0x02, Y3, Y3
+	VPSRAW       $0x02, Y4, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDWD     Y0, Y8, Y0
+	VPSRAW       $0x02, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPMADDWD     Y1, Y8, Y1
+	VPSRAW       $0x02, Y6, Y6
+	VPADDW       Y6, Y2, Y2
+	VPMADDWD     Y2, Y8, Y2
+	VPSRAW       $0x02, Y7, Y7
+	VPADDW       Y7, Y3, Y3
+	VPMADDWD     Y3, Y8, Y3
 	MOVQ         CX, R9
 	VPADDD       (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
@@ -294,14 +282,14 @@ tile4x1step:
 // func i2sAVX2Tile4x2(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·i2sAVX2Tile4x2(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ sum+48(FP), CX
-	MOVQ DX, AX
+	MOVQ dst+0(FP), CX
+	MOVQ sum+48(FP), DX
+	MOVQ CX, AX
 	MOVQ $0x00000002, BX
 
 tile4x2sum:
 	VPXOR        Y0, Y0, Y0
-	VPBROADCASTD (CX), Y1
+	VPBROADCASTD (DX), Y1
 	VPSUBD       Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y0, 32(AX)
@@ -312,84 +300,84 @@ tile4x2sum:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         dstStride+8(FP), AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         BX
 	JNZ          tile4x2sum
-	MOVQ         x+32(FP), BX
-	MOVQ         xStride+40(FP), SI
-	MOVQ         w+16(FP), DI
-	MOVQ         steps+56(FP), R8
-	MOVQ         prefetch+64(FP), R9
+	MOVQ         x+32(FP), DX
+	MOVQ         xStride+40(FP), BX
+	MOVQ         w+16(FP), SI
+	MOVQ         steps+56(FP), DI
+	MOVQ         prefetch+64(FP), R8
 
 tile4x2:
-	MOVQ    $0x00000010, R12
-	CMPQ    R8, R12
-	CMOVQLT R8, R12
-	MOVQ    $0x00000004, R10
+	MOVQ    $0x00000010, R11
+	CMPQ    DI, R11
+	CMOVQLT DI, R11
+	MOVQ    $0x00000004, R9
 
 tile4x2strip:
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	MOVQ  DI, AX
-	MOVQ  R12, R11
+	MOVQ  SI, AX
+	MOVQ  R11, R10
 
 tile4x2step:
-	PREFETCHT0 (AX)(R9*1)
+	PREFETCHT0 (AX)(R8*1)
 	VMOVDQU    (AX), Y10
 	VMOVDQU    32(AX), Y11
-	MOVL       $0x00000004, CX
+	MOVL       $0x00000004, R12
 
 tile4x2field:
 	VPAND        i2sLowestField<>+0(SB), Y10, Y12
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        i2sLowestField<>+0(SB), Y11, Y13
 	VPSRLW       $0x02, Y11, Y11
-	VPBROADCASTD (BX), Y14
+	VPBROADCASTD (DX), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y14
+	VPBROADCASTD (DX)(BX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y3, Y3
-	ADDQ         $0x04, BX
-	DECL         CX
+	ADDQ         $0x04, DX
+	DECL         R12
 	JNZ          tile4x2field
 	ADDQ         wStride+24(FP), AX
-	DECQ         R11
+	DECQ         R10
 	JNZ          tile4x2step
-	MOVL         $0x00010001, CX
-	VMOVD        CX, X14
+	MOVL         $0x00010001, R10
+	VMOVD        R10, X14
 	VPBROADCASTD X14, Y14
 	VPMADDWD     Y0, Y14, Y0
 	VPMADDWD     Y1, Y14, Y1
 	VPMADDWD     Y2, Y14, Y2
 	VPMADDWD     Y3, Y14, Y3
-	MOVQ         DX, CX
-	VPADDD       (CX), Y0, Y0
-	VMOVDQU      Y0, (CX)
-	VPADDD       32(CX), Y1, Y1
-	VMOVDQU      Y1, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VPADDD       32(CX), Y3, Y3
-	VMOVDQU      Y3, 32(CX)
-	MOVQ         R12, R11
-	SHLQ         $0x04, R11
-	SUBQ         R11, BX
-	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, DX
-	DECQ         R10
+	MOVQ         CX, R10
+	VPADDD       (R10), Y0, Y0
+	VMOVDQU      Y0, (R10)
+	VPADDD       32(R10), Y1, Y1
+	VMOVDQU      Y1, 32(R10)
+	ADDQ         dstStride+8(FP), R10
+	VPADDD       (R10), Y2, Y2
+	VMOVDQU      Y2, (R10)
+	VPADDD       32(R10), Y3, Y3
+	VMOVDQU      Y3, 32(R10)
+	MOVQ         R11, R10
+	SHLQ         $0x04, R10
+	SUBQ         R10, DX
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000040, CX
+	DECQ         R9
 	JNZ          tile4x2strip
-	ADDQ         R11, BX
-	LEAQ         -192(AX), DI
-	SUBQ         $0x00000100, DX
-	SUBQ         R12, R8
+	ADDQ         R10, DX
+	LEAQ         -192(AX), SI
+	SUBQ         $0x00000100, CX
+	SUBQ         R11, DI
 	JNZ          tile4x2
 	VZEROUPPER
 	RET
@@ -397,14 +385,14 @@ tile4x2field:
 // func i2sAVX2Tile4x3(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·i2sAVX2Tile4x3(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ sum+48(FP), CX
-	MOVQ DX, AX
+	MOVQ dst+0(FP), CX
+	MOVQ sum+48(FP), DX
+	MOVQ CX, AX
 	MOVQ $0x00000003, BX
 
 tile4x3sum:
 	VPXOR        Y0, Y0, Y0
-	VPBROADCASTD (CX), Y1
+	VPBROADCASTD (DX), Y1
 	VPSUBD       Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y0, 32(AX)
@@ -415,20 +403,20 @@ tile4x3sum:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         dstStride+8(FP), AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         BX
 	JNZ          tile4x3sum
-	MOVQ         x+32(FP), BX
-	MOVQ         xStride+40(FP), SI
-	MOVQ         w+16(FP), DI
-	MOVQ         steps+56(FP), R8
-	MOVQ         prefetch+64(FP), R9
+	MOVQ         x+32(FP), DX
+	MOVQ         xStride+40(FP), BX
+	MOVQ         w+16(FP), SI
+	MOVQ         steps+56(FP), DI
+	MOVQ         prefetch+64(FP), R8
 
 tile4x3:
-	MOVQ    $0x00000010, R12
-	CMPQ    R8, R12
-	CMOVQLT R8, R12
-	MOVQ    $0x00000004, R10
+	MOVQ    $0x00000010, R11
+	CMPQ    DI, R11
+	CMOVQLT DI, R11
+	MOVQ    $0x00000004, R9
 
 tile4x3strip:
 	VPXOR Y0, Y0, Y0
@@ -437,43 +425,43 @@ tile4x3strip:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
-	MOVQ  DI, AX
-	MOVQ  R12, R11
+	MOVQ  SI, AX
+	MOVQ  R11, R10
 
 tile4x3step:
-	PREFETCHT0 (AX)(R9*1)
+	PREFETCHT0 (AX)(R8*1)
 	VMOVDQU    (AX), Y10
 	VMOVDQU    32(AX), Y11
-	MOVL       $0x00000004, CX
+	MOVL       $0x00000004, R12
 
 tile4x3field:
 	VPAND        i2sLowestField<>+0(SB), Y10, Y12
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        i2sLowestField<>+0(SB), Y11, Y13
 	VPSRLW       $0x02, Y11, Y11
-	VPBROADCASTD (BX), Y14
+	VPBROADCASTD (DX), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y14
+	VPBROADCASTD (DX)(BX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y14
+	VPBROADCASTD (DX)(BX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y5, Y5
-	ADDQ         $0x04, BX
-	DECL         CX
+	ADDQ         $0x04, DX
+	DECL         R12
 	JNZ          tile4x3field
 	ADDQ         wStride+24(FP), AX
-	DECQ         R11
+	DECQ         R10
 	JNZ          tile4x3step
-	MOVL         $0x00010001, CX
-	VMOVD        CX, X14
+	MOVL         $0x00010001, R10
+	VMOVD        R10, X14
 	VPBROADCASTD X14, Y14
 	VPMADDWD     Y0, Y14, Y0
 	VPMADDWD     Y1, Y14, Y1
@@ -481,32 +469,32 @@ tile4x3field:
 	VPMADDWD     Y3, Y14, Y3
 	VPMADDWD     Y4, Y14, Y4
 	VPMADDWD     Y5, Y14, Y5
-	MOVQ         DX, CX
-	VPADDD       (CX), Y0, Y0
-	VMOVDQU      Y0, (CX)
-	VPADDD       32(CX), Y1, Y1
-	VMOVDQU      Y1, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VPADDD       32(CX), Y3, Y3
-	VMOVDQU      Y3, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y4, Y4
-	VMOVDQU      Y4, (CX)
-	VPADDD       32(CX), Y5, Y5
-	VMOVDQU      Y5, 32(CX)
-	MOVQ         R12, R11
-	SHLQ         $0x04, R11
-	SUBQ         R11, BX
-	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, DX
-	DECQ         R10
+	MOVQ         CX, R10
+	VPADDD       (R10), Y0, Y0
+	VMOVDQU      Y0, (R10)
+	VPADDD       32(R10), Y1, Y1
+	VMOVDQU      Y1, 32(R10)
+	ADDQ         dstStride+8(FP), R10
+	VPADDD       (R10), Y2, Y2
+	VMOVDQU      Y2, (R10)
+	VPADDD       32(R10), Y3, Y3
+	VMOVDQU      Y3, 32(R10)
+	ADDQ         dstStride+8(FP), R10
+	VPADDD       (R10), Y4, Y4
+	VMOVDQU      Y4, (R10)
+	VPADDD       32(R10), Y5, Y5
+	VMOVDQU      Y5, 32(R10)
+	MOVQ         R11, R10
+	SHLQ         $0x04, R10
+	SUBQ         R10, DX
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000040, CX
+	DECQ         R9
 	JNZ          tile4x3strip
-	ADDQ         R11, BX
-	LEAQ         -192(AX), DI
-	SUBQ         $0x00000100, DX
-	SUBQ         R12, R8
+	ADDQ         R10, DX
+	LEAQ         -192(AX), SI
+	SUBQ         $0x00000100, CX
+	SUBQ         R11, DI
 	JNZ          tile4x3
 	VZEROUPPER
 	RET
@@ -514,14 +502,14 @@ tile4x3field:
 // func i2sAVX2Tile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·i2sAVX2Tile4x4(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ sum+48(FP), CX
-	MOVQ DX, AX
+	MOVQ dst+0(FP), CX
+	MOVQ sum+48(FP), DX
+	MOVQ CX, AX
 	MOVQ $0x00000004, BX
 
 tile4x4sum:
 	VPXOR        Y0, Y0, Y0
-	VPBROADCASTD (CX), Y1
+	VPBROADCASTD (DX), Y1
 	VPSUBD       Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y0, 32(AX)
@@ -532,21 +520,21 @@ tile4x4sum:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         dstStride+8(FP), AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         BX
 	JNZ          tile4x4sum
-	MOVQ         x+32(FP), BX
-	MOVQ         xStride+40(FP), SI
-	LEAQ         (SI)(SI*2), DI
-	MOVQ         w+16(FP), R8
-	MOVQ         steps+56(FP), R9
-	MOVQ         prefetch+64(FP), R10
+	MOVQ         x+32(FP), DX
+	MOVQ         xStride+40(FP), BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         w+16(FP), DI
+	MOVQ         steps+56(FP), R8
+	MOVQ         prefetch+64(FP), R9
 
 tile4x4:
-	MOVQ    $0x00000010, R13
-	CMPQ    R9, R13
-	CMOVQLT R9, R13
-	MOVQ    $0x00000004, R11
+	MOVQ    $0x00000010, R12
+	CMPQ    R8, R12
+	CMOVQLT R8, R12
+	MOVQ    $0x00000004, R10
 
 tile4x4strip:
 	VPXOR Y0, Y0, Y0
@@ -557,48 +545,48 @@ tile4x4strip:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  R8, AX
-	MOVQ  R13, R12
+	MOVQ  DI, AX
+	MOVQ  R12, R11
 
 tile4x4step:
-	PREFETCHT0 (AX)(R10*1)
+	PREFETCHT0 (AX)(R9*1)
 	VMOVDQU    (AX), Y10
 	VMOVDQU    32(AX), Y11
-	MOVL       $0x00000004, CX
+	MOVL       $0x00000004, R13
 
 tile4x4field:
 	VPAND        i2sLowestField<>+0(SB), Y10, Y12
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        i2sLowestField<>+0(SB), Y11, Y13
 	VPSRLW       $0x02, Y11, Y11
-	VPBROADCASTD (BX), Y14
+	VPBROADCASTD (DX), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y14
+	VPBROADCASTD (DX)(BX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y14
+	VPBROADCASTD (DX)(BX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y5, Y5
-	VPBROADCASTD (BX)(DI*1), Y14
+	VPBROADCASTD (DX)(SI*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y7, Y7
-	ADDQ         $0x04, BX
-	DECL         CX
+	ADDQ         $0x04, DX
+	DECL         R13
 	JNZ          tile4x4field
 	ADDQ         wStride+24(FP), AX
-	DECQ         R12
+	DECQ         R11
 	JNZ          tile4x4step
-	MOVL         $0x00010001, CX
-	VMOVD        CX, X14
+	MOVL         $0x00010001, R11
+	VMOVD        R11, X14
 	VPBROADCASTD X14, Y14
 	VPMADDWD     Y0, Y14, Y0
 	VPMADDWD     Y1, Y14, Y1
@@ -608,37 +596,37 @@ tile4x4field:
 	VPMADDWD     Y5, Y14, Y5
 	VPMADDWD     Y6, Y14, Y6
 	VPMADDWD     Y7, Y14, Y7
-	MOVQ         DX, CX
-	VPADDD       (CX), Y0, Y0
-	VMOVDQU      Y0, (CX)
-	VPADDD       32(CX), Y1, Y1
-	VMOVDQU      Y1, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VPADDD       32(CX), Y3, Y3
-	VMOVDQU      Y3, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y4, Y4
-	VMOVDQU      Y4, (CX)
-	VPADDD       32(CX), Y5, Y5
-	VMOVDQU      Y5, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y6, Y6
-	VMOVDQU      Y6, (CX)
-	VPADDD       32(CX), Y7, Y7
-	VMOVDQU      Y7, 32(CX)
-	MOVQ         R13, R12
-	SHLQ         $0x04, R12
-	SUBQ         R12, BX
-	ADDQ         $0x00000040, R8
-	ADDQ         $0x00000040, DX
-	DECQ         R11
+	MOVQ         CX, R11
+	VPADDD       (R11), Y0, Y0
+	VMOVDQU      Y0, (R11)
+	VPADDD       32(R11), Y1, Y1
+	VMOVDQU      Y1, 32(R11)
+	ADDQ         dstStride+8(FP), R11
+	VPADDD       (R11), Y2, Y2
+	VMOVDQU      Y2, (R11)
+	VPADDD       32(R11), Y3, Y3
+	VMOVDQU      Y3, 32(R11)
+	ADDQ         dstStride+8(FP), R11
+	VPADDD       (R11), Y4, Y4
+	VMOVDQU      Y4, (R11)
+	VPADDD       32(R11), Y5, Y5
+	VMOVDQU      Y5, 32(R11)
+	ADDQ         dstStride+8(FP), R11
+	VPADDD       (R11), Y6, Y6
+	VMOVDQU      Y6, (R11)
+	VPADDD       32(R11), Y7, Y7
+	VMOVDQU      Y7, 32(R11)
+	MOVQ         R12, R11
+	SHLQ         $0x04, R11
+	SUBQ         R11, DX
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, CX
+	DECQ         R10
 	JNZ          tile4x4strip
-	ADDQ         R12, BX
-	LEAQ         -192(AX), R8
-	SUBQ         $0x00000100, DX
-	SUBQ         R13, R9
+	ADDQ         R11, DX
+	LEAQ         -192(AX), DI
+	SUBQ         $0x00000100, CX
+	SUBQ         R12, R8
 	JNZ          tile4x4
 	VZEROUPPER
 	RET
@@ -646,14 +634,14 @@ tile4x4field:
 // func i2sAVX2Tile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·i2sAVX2Tile4x5(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ sum+48(FP), CX
-	MOVQ DX, AX
+	MOVQ dst+0(FP), CX
+	MOVQ sum+48(FP), DX
+	MOVQ CX, AX
 	MOVQ $0x00000005, BX
 
 tile4x5sum:
 	VPXOR        Y0, Y0, Y0
-	VPBROADCASTD (CX), Y1
+	VPBROADCASTD (DX), Y1
 	VPSUBD       Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y0, 32(AX)
@@ -664,22 +652,22 @@ tile4x5sum:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         dstStride+8(FP), AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         BX
 	JNZ          tile4x5sum
-	MOVQ         x+32(FP), BX
-	MOVQ         xStride+40(FP), SI
-	LEAQ         (SI)(SI*2), DI
-	LEAQ         (BX)(SI*4), R8
-	MOVQ         w+16(FP), R9
-	MOVQ         steps+56(FP), R10
-	MOVQ         prefetch+64(FP), R11
+	MOVQ         x+32(FP), DX
+	MOVQ         xStride+40(FP), BX
+	LEAQ         (BX)(BX*2), SI
+	LEAQ         (DX)(BX*4), DI
+	MOVQ         w+16(FP), R8
+	MOVQ         steps+56(FP), R9
+	MOVQ         prefetch+64(FP), R10
 
 tile4x5:
-	MOVQ    $0x00000010, R14
-	CMPQ    R10, R14
-	CMOVQLT R10, R14
-	MOVQ    $0x00000004, R12
+	MOVQ    $0x00000010, R13
+	CMPQ    R9, R13
+	CMOVQLT R9, R13
+	MOVQ    $0x00000004, R11
 
 tile4x5strip:
 	VPXOR Y0, Y0, Y0
@@ -692,54 +680,54 @@ tile4x5strip:
 	VPXOR Y7, Y7, Y7
 	VPXOR Y8, Y8, Y8
 	VPXOR Y9, Y9, Y9
-	MOVQ  R9, AX
-	MOVQ  R14, R13
+	MOVQ  R8, AX
+	MOVQ  R13, R12
 
 tile4x5step:
-	PREFETCHT0 (AX)(R11*1)
+	PREFETCHT0 (AX)(R10*1)
 	VMOVDQU    (AX), Y10
 	VMOVDQU    32(AX), Y11
-	MOVL       $0x00000004, CX
+	MOVL       $0x00000004, R14
 
 tile4x5field:
 	VPAND        i2sLowestField<>+0(SB), Y10, Y12
 	VPSRLW       $0x02, Y10, Y10
 	VPAND        i2sLowestField<>+0(SB), Y11, Y13
 	VPSRLW       $0x02, Y11, Y11
-	VPBROADCASTD (BX), Y14
+	VPBROADCASTD (DX), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y14
+	VPBROADCASTD (DX)(BX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y14
+	VPBROADCASTD (DX)(BX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y5, Y5
-	VPBROADCASTD (BX)(DI*1), Y14
+	VPBROADCASTD (DX)(SI*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y7, Y7
-	VPBROADCASTD (R8), Y14
+	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y9, Y9
-	ADDQ         $0x04, BX
-	ADDQ         $0x04, R8
-	DECL         CX
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, DI
+	DECL         R14
 	JNZ          tile4x5field
 	ADDQ         wStride+24(FP), AX
-	DECQ         R13
+	DECQ         R12
 	JNZ          tile4x5step
-	MOVL         $0x00010001, CX
-	VMOVD        CX, X14
+	MOVL         $0x00010001, R12
+	VMOVD        R12, X14
 	VPBROADCASTD X14, Y14
 	VPMADDWD     Y0, Y14, Y0
 	VPMADDWD     Y1, Y14, Y1
@@ -751,59 +739,59 @@ tile4x5field:
 	VPMADDWD     Y7, Y14, Y7
 	VPMADDWD     Y8, Y14, Y8
 	VPMADDWD     Y9, Y14, Y9
-	MOVQ         DX, CX
-	VPADDD       (CX), Y0, Y0
-	VMOVDQU      Y0, (CX)
-	VPADDD       32(CX), Y1, Y1
-	VMOVDQU      Y1, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VPADDD       32(CX), Y3, Y3
-	VMOVDQU      Y3, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y4, Y4
-	VMOVDQU      Y4, (CX)
-	VPADDD       32(CX), Y5, Y5
-	VMOVDQU      Y5, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y6, Y6
-	VMOVDQU      Y6, (CX)
-	VPADDD       32(CX), Y7, Y7
-	VMOVDQU      Y7, 32(CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y8, Y8
-	VMOVDQU      Y8, (CX)
-	VPADDD       32(CX), Y9, Y9
-	VMOVDQU      Y9, 32(CX)
-	MOVQ         R14, R13
-	SHLQ         $0x04, R13
-	SUBQ         R13, BX
-	SUBQ         R13, R8
-	ADDQ         $0x00000040, R9
-	ADDQ         $0x00000040, DX
-	DECQ         R12
+	MOVQ         CX, R12
+	VPADDD       (R12), Y0, Y0
+	VMOVDQU      Y0, (R12)
+	VPADDD       32(R12), Y1, Y1
+	VMOVDQU      Y1, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y2, Y2
+	VMOVDQU      Y2, (R12)
+	VPADDD       32(R12), Y3, Y3
+	VMOVDQU      Y3, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y4, Y4
+	VMOVDQU      Y4, (R12)
+	VPADDD       32(R12), Y5, Y5
+	VMOVDQU      Y5, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y6, Y6
+	VMOVDQU      Y6, (R12)
+	VPADDD       32(R12), Y7, Y7
+	VMOVDQU      Y7, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y8, Y8
+	VMOVDQU      Y8, (R12)
+	VPADDD       32(R12), Y9, Y9
+	VMOVDQU      Y9, 32(R12)
+	MOVQ         R13, R12
+	SHLQ         $0x04, R12
+	SUBQ         R12, DX
+	SUBQ         R12, DI
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, CX
+	DECQ         R11
 	JNZ          tile4x5strip
-	ADDQ         R13, BX
-	ADDQ         R13, R8
-	LEAQ         -192(AX), R9
-	SUBQ         $0x00000100, DX
-	SUBQ         R14, R10
+	ADDQ         R12, DX
+	ADDQ         R12, DI
+	LEAQ         -192(AX), R8
+	SUBQ         $0x00000100, CX
+	SUBQ         R13, R9
 	JNZ          tile4x5
 	VZEROUPPER
 	RET
 
-// func i2sAVX2Tile4x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+// func i2sAVX2Tile4x6(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·i2sAVX2Tile4x12(SB), NOSPLIT, $0-72
-	MOVQ dst+0(FP), DX
-	MOVQ sum+48(FP), CX
-	MOVQ DX, AX
-	MOVQ $0x0000000c, BX
+TEXT ·i2sAVX2Tile4x6(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), CX
+	MOVQ sum+48(FP), DX
+	MOVQ CX, AX
+	MOVQ $0x00000006, BX
 
-tile4x12sum:
+tile4x6sum:
 	VPXOR        Y0, Y0, Y0
-	VPBROADCASTD (CX), Y1
+	VPBROADCASTD (DX), Y1
 	VPSUBD       Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y0, 32(AX)
@@ -814,25 +802,24 @@ tile4x12sum:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         dstStride+8(FP), AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         BX
-	JNZ          tile4x12sum
-	MOVQ         x+32(FP), BX
-	MOVQ         xStride+40(FP), SI
-	LEAQ         (SI)(SI*2), DI
-	LEAQ         (BX)(SI*4), R8
-	LEAQ         (R8)(SI*4), R9
-	MOVQ         w+16(FP), R10
-	MOVQ         steps+56(FP), R11
-	MOVQ         prefetch+64(FP), R12
+	JNZ          tile4x6sum
+	MOVQ         x+32(FP), DX
+	MOVQ         xStride+40(FP), BX
+	LEAQ         (BX)(BX*2), SI
+	LEAQ         (DX)(BX*4), DI
+	MOVQ         w+16(FP), R8
+	MOVQ         steps+56(FP), R9
+	MOVQ         prefetch+64(FP), R10
 
-tile4x12:
-	MOVQ    $0x00000010, R15
-	CMPQ    R11, R15
-	CMOVQLT R11, R15
-	MOVQ    $0x00000008, R13
+tile4x6:
+	MOVQ    $0x00000010, R13
+	CMPQ    R9, R13
+	CMOVQLT R9, R13
+	MOVQ    $0x00000004, R11
 
-tile4x12strip:
+tile4x6strip:
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -845,63 +832,160 @@ tile4x12strip:
 	VPXOR Y9, Y9, Y9
 	VPXOR Y10, Y10, Y10
 	VPXOR Y11, Y11, Y11
-	MOVQ  R10, AX
-	MOVQ  R15, R14
+	MOVQ  R8, AX
+	MOVQ  R13, R12
 
-tile4x12step:
-	PREFETCHT0 (AX)(R12*1)
-	VMOVDQU    (AX), Y12
-	MOVL       $0x00000004, CX
-
-tile4x12field:
-	VPAND        i2sLowestField<>+0(SB), Y12, Y13
-	VPSRLW       $0x02, Y12, Y12
-	VPBROADCASTD (BX), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y0, Y0
-	VPBROADCASTD (BX)(SI*1), Y14
+tile4x6step:
+	PREFETCHT0   (AX)(R10*1)
+	VMOVDQU      (AX), Y12
+	VPAND        i2sLowestField<>+0(SB), Y12, Y12
+	VMOVDQU      32(AX), Y13
+	VPAND        i2sLowestField<>+0(SB), Y13, Y13
+	VPBROADCASTD (DX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y1, Y1
-	VPBROADCASTD (BX)(SI*2), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y2, Y2
-	VPBROADCASTD (BX)(DI*1), Y14
+	VPBROADCASTD (DX)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y3, Y3
-	VPBROADCASTD (R8), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y4, Y4
-	VPBROADCASTD (R8)(SI*1), Y14
+	VPBROADCASTD (DX)(BX*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y5, Y5
-	VPBROADCASTD (R8)(SI*2), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y6, Y6
-	VPBROADCASTD (R8)(DI*1), Y14
+	VPBROADCASTD (DX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y7, Y7
-	VPBROADCASTD (R9), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y8, Y8
-	VPBROADCASTD (R9)(SI*1), Y14
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y9, Y9
-	VPBROADCASTD (R9)(SI*2), Y14
-	VPMADDUBSW   Y14, Y13, Y14
-	VPADDW       Y14, Y10, Y10
-	VPBROADCASTD (R9)(DI*1), Y14
+	VPBROADCASTD (DI)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y14
 	VPADDW       Y14, Y11, Y11
-	ADDQ         $0x04, BX
-	ADDQ         $0x04, R8
-	ADDQ         $0x04, R9
-	DECL         CX
-	JNZ          tile4x12field
+	VMOVDQU      (AX), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        i2sLowestField<>+0(SB), Y12, Y12
+	VMOVDQU      32(AX), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        i2sLowestField<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y1, Y1
+	VPBROADCASTD 4(DX)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y3, Y3
+	VPBROADCASTD 4(DX)(BX*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y5, Y5
+	VPBROADCASTD 4(DX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y7, Y7
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y9, Y9
+	VPBROADCASTD 4(DI)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y11, Y11
+	VMOVDQU      (AX), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        i2sLowestField<>+0(SB), Y12, Y12
+	VMOVDQU      32(AX), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        i2sLowestField<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y1, Y1
+	VPBROADCASTD 8(DX)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y3, Y3
+	VPBROADCASTD 8(DX)(BX*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y5, Y5
+	VPBROADCASTD 8(DX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y7, Y7
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y9, Y9
+	VPBROADCASTD 8(DI)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y11, Y11
+	VMOVDQU      (AX), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        i2sLowestField<>+0(SB), Y12, Y12
+	VMOVDQU      32(AX), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        i2sLowestField<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y1, Y1
+	VPBROADCASTD 12(DX)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y3, Y3
+	VPBROADCASTD 12(DX)(BX*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y5, Y5
+	VPBROADCASTD 12(DX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y7, Y7
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y9, Y9
+	VPBROADCASTD 12(DI)(BX*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y14
+	VPADDW       Y14, Y11, Y11
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, DI
 	ADDQ         wStride+24(FP), AX
-	DECQ         R14
-	JNZ          tile4x12step
-	MOVL         $0x00010001, CX
-	VMOVD        CX, X14
+	DECQ         R12
+	JNZ          tile4x6step
+	MOVL         $0x00010001, R12
+	VMOVD        R12, X14
 	VPBROADCASTD X14, Y14
 	VPMADDWD     Y0, Y14, Y0
 	VPMADDWD     Y1, Y14, Y1
@@ -915,57 +999,49 @@ tile4x12field:
 	VPMADDWD     Y9, Y14, Y9
 	VPMADDWD     Y10, Y14, Y10
 	VPMADDWD     Y11, Y14, Y11
-	MOVQ         DX, CX
-	VPADDD       (CX), Y0, Y0
-	VMOVDQU      Y0, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y1, Y1
-	VMOVDQU      Y1, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y3, Y3
-	VMOVDQU      Y3, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y4, Y4
-	VMOVDQU      Y4, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y5, Y5
-	VMOVDQU      Y5, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y6, Y6
-	VMOVDQU      Y6, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y7, Y7
-	VMOVDQU      Y7, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y8, Y8
-	VMOVDQU      Y8, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y9, Y9
-	VMOVDQU      Y9, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y10, Y10
-	VMOVDQU      Y10, (CX)
-	ADDQ         dstStride+8(FP), CX
-	VPADDD       (CX), Y11, Y11
-	VMOVDQU      Y11, (CX)
-	MOVQ         R15, R14
-	SHLQ         $0x04, R14
-	SUBQ         R14, BX
-	SUBQ         R14, R8
-	SUBQ         R14, R9
-	ADDQ         $0x00000020, R10
-	ADDQ         $0x00000020, DX
-	DECQ         R13
-	JNZ          tile4x12strip
-	ADDQ         R14, BX
-	ADDQ         R14, R8
-	ADDQ         R14, R9
-	LEAQ         -224(AX), R10
-	SUBQ         $0x00000100, DX
-	SUBQ         R15, R11
-	JNZ          tile4x12
+	MOVQ         CX, R12
+	VPADDD       (R12), Y0, Y0
+	VMOVDQU      Y0, (R12)
+	VPADDD       32(R12), Y1, Y1
+	VMOVDQU      Y1, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y2, Y2
+	VMOVDQU      Y2, (R12)
+	VPADDD       32(R12), Y3, Y3
+	VMOVDQU      Y3, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y4, Y4
+	VMOVDQU      Y4, (R12)
+	VPADDD       32(R12), Y5, Y5
+	VMOVDQU      Y5, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y6, Y6
+	VMOVDQU      Y6, (R12)
+	VPADDD       32(R12), Y7, Y7
+	VMOVDQU      Y7, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y8, Y8
+	VMOVDQU      Y8, (R12)
+	VPADDD       32(R12), Y9, Y9
+	VMOVDQU      Y9, 32(R12)
+	ADDQ         dstStride+8(FP), R12
+	VPADDD       (R12), Y10, Y10
+	VMOVDQU      Y10, (R12)
+	VPADDD       32(R12), Y11, Y11
+	VMOVDQU      Y11, 32(R12)
+	MOVQ         R13, R12
+	SHLQ         $0x04, R12
+	SUBQ         R12, DX
+	SUBQ         R12, DI
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, CX
+	DECQ         R11
+	JNZ          tile4x6strip
+	ADDQ         R12, DX
+	ADDQ         R12, DI
+	LEAQ         -192(AX), R8
+	SUBQ         $0x00000100, CX
+	SUBQ         R13, R9
+	JNZ          tile4x6
 	VZEROUPPER
 	RET

@@ -224,8 +224,13 @@ func (s suite) extremes(t *testing.T) {
 			return odd
 		}
 	}
+	patterns := []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)}
+	m := len(patterns) // and at least one whole tile of each
+	for _, tile := range s.kernel.Tiles {
+		m = max(m, 2*tile.Tokens+1)
+	}
 	for _, k := range []int{16, 256, 6912, kernels.MaxCols} {
-		const n, m = 81, 5
+		const n = 81
 		for _, weight := range []func(int) int8{sign(-1, -1), sign(0, 0), sign(1, 1), sign(1, -1), sign(-1, 1)} {
 			values := make([]int8, n*k)
 			for i := range values {
@@ -236,8 +241,8 @@ func (s suite) extremes(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := kernels.NewActivations(m, k)
-			for token, value := range []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)} {
-				fill(x, token, value)
+			for token := range m {
+				fill(x, token, patterns[token%len(patterns)])
 			}
 			want := make([]int32, m*n)
 			for token := range m {

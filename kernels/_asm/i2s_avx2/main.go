@@ -34,16 +34,15 @@ func main() {
 	}
 	decode(1, 1)
 	decode(4, 2)
-	for _, tokens := range []int{2, 3, 4, 5} {
-		batch(4, tokens, vector)
+	for _, tokens := range []int{2, 3, 4, 5, 6} {
+		batch(4, tokens)
 	}
-	batch(4, 12, half)
 	Generate()
 }
 
 // decode is groups x 1, some groups together. Fields 1 and 3 stay two bits up, which saves a shift each; their sums
 // are four times as large. Sums of pairs are int16: a step adds at most 2 * 2 * 8 * 128 = 4096 to one, so eight steps
-// just fit (-128 gives -32768, 127 gives 32512).
+// just fit (-128 gives -32768, 127 gives 32512). Brought down and added to the plain sums they fit with room to spare.
 func decode(groups, together int) {
 	t := open(groups, 1, 8, vector*together)
 	halves := 2 * together
@@ -72,57 +71,70 @@ func decode(groups, together int) {
 		}
 		t.x.Add(Imm(step))
 	}, func() {
-		one, four := token[0], token[1]
+		one := token[0]
 		broadcast(0x00010001, one)
-		broadcast(0x00040004, four)
 		for h := range halves {
-			VPMADDWD(plain[h], four, plain[h])
-			VPMADDWD(fourfold[h], one, fourfold[h])
-			VPADDD(plain[h], fourfold[h], plain[h])
-			VPSRAD(Imm(2), plain[h], plain[h])
+			VPSRAW(Imm(2), fourfold[h], fourfold[h])
+			VPADDW(fourfold[h], plain[h], plain[h])
+			VPMADDWD(plain[h], one, plain[h])
 		}
 		t.addToDst(plain)
 	})
 }
 
-// batch is groups x tokens, one group or half of one at a time: as much as the sixteen registers hold. A step adds at
-// most 4 * 2 * 2 * 128 = 2048 to an int16, so sixteen steps just fit.
-func batch(groups, tokens, strip int) {
-	t := open(groups, tokens, 16, strip)
-	halves := strip / half
-	sums, weights, codes := ymm[:halves*tokens], ymm[10:10+halves], ymm[12:12+halves]
-	if halves == 1 {
-		weights, codes = ymm[12:13], ymm[13:14]
+// batch is groups x tokens. A step adds at most 4 * 2 * 2 * 128 = 2048 to an int16, so sixteen steps just fit.
+//
+// With up to five tokens the weights stay in registers and the loop over the fields is not unrolled. Six tokens leave
+// none for them: they are read again for each field, and as a shift wants a constant, the loop is unrolled.
+func batch(groups, tokens int) {
+	t := open(groups, tokens, 16, vector)
+	sums := ymm[:2*tokens]
+	weights, codes, token, product := ymm[10:12], ymm[12:14], ymm[14], ymm[15]
+	field := func(f int) {
+		for i := range tokens {
+			VPBROADCASTD(t.x.Row(i).Offset(4*f), token)
+			VPMADDUBSW(token, codes[0], product)
+			VPADDW(product, sums[2*i], sums[2*i])
+			VPMADDUBSW(token, codes[1], token)
+			VPADDW(token, sums[2*i+1], sums[2*i+1])
+		}
 	}
-	token, product := ymm[14], ymm[15]
-	field := GP32()
+	rolled := func() {
+		for h, w := range weights {
+			VMOVDQU(Mem{Base: t.w, Disp: half * h}, w)
+		}
+		left := GP32()
+		MOVL(U32(fields), left)
+		Label(t.name + "field")
+		for h, w := range weights {
+			VPAND(mask, w, codes[h])
+			VPSRLW(Imm(2), w, w)
+		}
+		field(0)
+		t.x.Add(Imm(4))
+		DECL(left)
+		JNZ(LabelRef(t.name + "field"))
+	}
+	unrolled := func() {
+		for f := range fields {
+			for h, c := range codes {
+				VMOVDQU(Mem{Base: t.w, Disp: half * h}, c)
+				if f > 0 {
+					VPSRLW(Imm(uint64(2*f)), c, c)
+				}
+				VPAND(mask, c, c)
+			}
+			field(f)
+		}
+		t.x.Add(Imm(step))
+	}
+	body := rolled
+	if tokens > 5 {
+		body = unrolled
+	}
 	t.chunks(func() {
 		clear(sums)
-	}, func() {
-		for h := range halves {
-			VMOVDQU(Mem{Base: t.w, Disp: half * h}, weights[h])
-		}
-		MOVL(U32(fields), field)
-		Label(t.name + "field")
-		for h := range halves {
-			VPAND(mask, weights[h], codes[h])
-			VPSRLW(Imm(2), weights[h], weights[h])
-		}
-		for i := range tokens {
-			VPBROADCASTD(t.x.Row(i), token)
-			for h := range halves {
-				out := product
-				if h == halves-1 {
-					out = token
-				}
-				VPMADDUBSW(token, codes[h], out)
-				VPADDW(out, sums[i*halves+h], sums[i*halves+h])
-			}
-		}
-		t.x.Add(Imm(4))
-		DECL(field)
-		JNZ(LabelRef(t.name + "field"))
-	}, func() {
+	}, body, func() {
 		one := token
 		broadcast(0x00010001, one)
 		for _, s := range sums {

@@ -84,7 +84,7 @@ func team(b *testing.B, threads int) func(do func(thread int)) {
 	}
 }
 
-// against times limit and work alternately, b.N pairs, and reports the median of limit/work pair by pair with its
+// against times limit and work alternately, in pairs, and reports the median of limit/work pair by pair with its
 // quartiles: 1 means that work is as fast as the limit allows.
 func against(b *testing.B, limit, work func()) {
 	clock := func(f func()) float64 {
@@ -95,8 +95,7 @@ func against(b *testing.B, limit, work func()) {
 	var ratios []float64
 	work()
 	limit()
-	b.ResetTimer()
-	for i := 0; i < b.N; i++ {
+	for i := 0; b.Loop(); i++ {
 		if i%2 == 0 {
 			l := clock(limit)
 			ratios = append(ratios, l/clock(work))
@@ -203,6 +202,30 @@ func BenchmarkBatchAgainstPeakLoop(b *testing.B) {
 						}
 					})
 					b.Logf("limit: %s", name)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkMul multiplies one matrix again and again: its weights lie in a cache as far as they fit one.
+func BenchmarkMul(b *testing.B) {
+	for _, k := range kernels.Usable(host()) {
+		format, _ := kernels.FormatOf(k.Layout)
+		for _, m := range []int{1, 4, 32} {
+			for _, s := range [][2]int{{640, 2560}, {2560, 2560}, {2560, 6912}} {
+				n, cols := s[0], s[1]
+				b.Run(fmt.Sprintf("isa=%s/layout=%s/m=%d/n=%d/k=%d", isaOf(k), k.Layout, m, n, cols), func(b *testing.B) {
+					w := &kernels.Packed{Layout: k.Layout, N: n, K: cols, Data: make([]byte, format.Bytes(n, cols)), Scale: 1}
+					format.Random(w.Data, n, cols, 1)
+					x := kernels.NewActivations(m, cols)
+					x.Random(1)
+					dst := make([]int32, m*n)
+					b.SetBytes(int64(len(w.Data)))
+					for b.Loop() {
+						k.Mul(dst, w, x, kernels.Rows{From: 0, To: n}, nil, kernels.Blocking{})
+					}
+					b.ReportMetric(float64(2*m*n*cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 				})
 			}
 		}
