@@ -117,7 +117,7 @@ func (b *bench) kernel(ctx context.Context, shape model.Shape, k kernels.Kernel)
 	one := uint64(format.Bytes(shape.N, shape.K))
 	layers := int((b.plan.bytes + one - 1) / one)
 	m := model.Model{Name: fmt.Sprintf("%d x %d", shape.N, shape.K), Layers: layers,
-		Shapes: []model.Shape{{N: shape.N, K: shape.K, Count: layers, Roles: shape.Roles}}}
+		Shapes: []model.Shape{{N: shape.N, K: shape.K, Count: layers, Roles: "q"}}}
 	cpu, err := target.NewCPU(ctx, b.host, m, target.CPUOptions{Layout: k.Layout, Seed: b.opt.Seed, Features: k.Needs})
 	if err != nil {
 		return err

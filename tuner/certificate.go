@@ -59,7 +59,8 @@ func (r *Rated) rate(regime target.Regime, nsPerToken float64) {
 	}
 }
 
-// Ratio is default cost over best cost (above 1 the best is faster) with its interval.
+// Ratio is default cost over best cost (above 1 the best is faster) with its interval; Low and High are 0 where there
+// were too few samples for one.
 type Ratio struct {
 	Estimate   float64 `json:"estimate"`
 	Low        float64 `json:"low"`

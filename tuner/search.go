@@ -20,8 +20,8 @@ const (
 	finalists      = 3
 	tieBand        = 0.01 // finalists this close are equal: then stability and simplicity decide
 	duelBlocks     = 96   // at most; half prove a gain of 5 % on a noisy shared host
-	leastBlocks    = 12   // below it the interval of three finalists is unbounded
-	duelLooks      = 8    // how often a duel asks whether it is decided
+	leastBlocks    = 12   // between looks, and at the least: below it the interval of three finalists is unbounded
+	duelLooks      = 8    // how often, at the most, a duel asks whether it is decided
 )
 
 // search is the tuning of one regime: what its steps share. Trials are paired with the heuristic, which is the incumbent
@@ -327,7 +327,7 @@ func (s *search) rivals() []*arm {
 	if !ok {
 		return nil
 	}
-	most := min(finalists, max(1, int(s.end.Sub(s.now())/(leastBlocks*s.round)))) // as many as there is time to decide on
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round)))) // as many as there is time to decide on
 	for _, point := range recommended.Recommend(finalists + 1) {
 		a := s.problem.armAt(s.space, point)
 		if a == s.standardArm || len(list) == most {
@@ -345,10 +345,9 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 	if err != nil {
 		return measure.Comparison{}
 	}
-	ctx, cancel := s.tune.until(ctx, s.end)
-	defer cancel()
+	blocks := min(max(int(share*4/5/s.round), leastBlocks), duelBlocks) // a fifth is for warming up and for luck
 	c, err := s.timer.Compare(ctx, s.standard, subject, measure.CompareOptions{
-		Blocks: min(max(int(share/s.round), leastBlocks), duelBlocks), Looks: duelLooks,
+		Blocks: blocks, Looks: min(duelLooks, blocks/leastBlocks),
 		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain,
 	})
 	s.verdict.Censored += c.Censored
@@ -428,8 +427,13 @@ func (s *search) stability(a target.Arm) int {
 	return n
 }
 
+// ratioOf is a comparison's ratio; an interval that is still unbounded becomes 0 to 0, unknown.
 func ratioOf(c measure.Comparison) Ratio {
-	return Ratio{Estimate: c.Ratio, Low: c.Low, High: c.High, Confidence: c.Confidence}
+	r := Ratio{Estimate: c.Ratio, Low: c.Low, High: c.High, Confidence: c.Confidence}
+	if c.High == math.MaxFloat64 {
+		r.Low, r.High = 0, 0
+	}
+	return r
 }
 
 // report tells the progress of the search.

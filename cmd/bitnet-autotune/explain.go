@@ -41,7 +41,7 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 	}
 	fmt.Fprintf(w, "\nmeasurements kept for this host and model: %d\n", e.Measurements)
 	for _, r := range e.Regimes {
-		fmt.Fprintf(w, "\n%s: %s at %.3fx (%.3f-%.3f), %d of %d arms measured; %s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High, r.Evaluations, r.SpaceSize, r.Stopped)
+		fmt.Fprintf(w, "\n%s: %s at %.3fx (%s), %d of %d arms measured; %s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, interval(r.Ratio), r.Evaluations, r.SpaceSize, r.Stopped)
 		for _, up := range r.RunnersUp {
 			fmt.Fprintf(w, "  %.3fx  %s\n", up.Ratio.Estimate, up.Arm)
 		}

@@ -84,7 +84,7 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "\tdefault\tbest\tfaster\tinterval\tverdict")
 	for _, r := range c.Regimes {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%.3fx\t%.3f-%.3f\t%s\n", regimeName(r.Regime), rate(r.DefaultNs), rate(r.BestNs), r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High, r.Verdict)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%.3fx\t%s\t%s\n", regimeName(r.Regime), rate(r.DefaultNs), rate(r.BestNs), r.Ratio.Estimate, interval(r.Ratio), r.Verdict)
 	}
 	tab.Flush()
 	fmt.Fprintln(w)
@@ -131,8 +131,8 @@ func verdictSentence(c *tuner.Certificate) string {
 	case c.Interrupted && c.Verdict == measure.Inconclusive:
 		return "Interrupted before anything could be proven; what was measured is kept, and the next run goes on from it."
 	case c.Verdict == measure.Adopt:
-		return fmt.Sprintf("A request of this objective takes %.3f times less time than with the default (%.0f %% interval %.3f-%.3f).",
-			c.Ratio.Estimate, 100*c.Ratio.Confidence, c.Ratio.Low, c.Ratio.High)
+		return fmt.Sprintf("A request of this objective is served %.3f times as fast as with the default (%.0f %% interval %s).",
+			c.Ratio.Estimate, 100*c.Ratio.Confidence, interval(c.Ratio))
 	case c.Verdict == measure.Keep:
 		return "The default is as good as anything found; it stays."
 	}
@@ -144,6 +144,14 @@ func boundBy(f tuner.Roofline) string {
 		return ": bound by memory, more threads cannot help"
 	}
 	return ""
+}
+
+// interval is the interval of a ratio, if it has one.
+func interval(r tuner.Ratio) string {
+	if r.High == 0 {
+		return "none yet"
+	}
+	return fmt.Sprintf("%.3f-%.3f", r.Low, r.High)
 }
 
 func regimeName(r target.Regime) string {

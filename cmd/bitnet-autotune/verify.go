@@ -58,7 +58,7 @@ func writeVerification(w io.Writer, v *tuner.Verification) {
 			fmt.Fprintf(tab, "  %s\t%s\t%s\n", regimeName(r.Regime), r.Verdict, r.Reason)
 			continue
 		}
-		fmt.Fprintf(tab, "  %s\t%s\t%.3fx the default (%.3f-%.3f)\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, r.Ratio.Low, r.Ratio.High)
+		fmt.Fprintf(tab, "  %s\t%s\t%.3fx the default (%s)\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, interval(r.Ratio))
 	}
 	tab.Flush()
 }
