@@ -9,7 +9,7 @@ BIN     := bin/bitnet-autotune
 export REPLAY_DATA ?= $(abspath ../shared/replay)
 export GGUF_DATA   ?= $(abspath ../shared/gguf)
 
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
 .PHONY: help build tune test check race lint generate generate-check cross fuzz bench cover deps clean

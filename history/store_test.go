@@ -295,8 +295,9 @@ func TestRuns(t *testing.T) {
 
 func TestNewRunIDIsOrderedByTime(t *testing.T) {
 	early, late := NewRunID(epoch), NewRunID(epoch.Add(time.Millisecond))
-	if early >= late || NewRunID(epoch) == NewRunID(epoch) {
-		t.Errorf("%x, %x", early, late)
+	same, again := NewRunID(epoch), NewRunID(epoch)
+	if early >= late || same == again {
+		t.Errorf("%x, %x a millisecond later; %x, %x at the same moment", early, late, same, again)
 	}
 }
 

@@ -389,16 +389,18 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// spinRounds keeps a CPU busy without touching memory. (PAUSE would not do: a hypervisor may take the CPU away from who
-// repeats it for long.)
-func spinRounds(n int) uint64 {
+// spun keeps the compiler from leaving spinRounds out.
+var spun atomic.Uint64
+
+// spinRounds keeps a core busy with n rounds of xorshift (Marsaglia 2003).
+func spinRounds(n int) {
 	x := uint64(1)
 	for range n {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	return x
+	spun.Store(x)
 }
 
 // roundsFor returns the n for which spinRounds takes about d: the best of a few tries, because it is a property of

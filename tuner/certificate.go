@@ -19,7 +19,7 @@ type Certificate struct {
 	Target      string          `json:"target"`
 	Run         string          `json:"run"`
 	Default     Rated           `json:"default"`
-	Best        Rated           `json:"best"` // the configuration published; the default where nothing was proven better
+	Best        Rated           `json:"best"` // the configuration published; a regime that was not decided has no rate
 	Ratio       Ratio           `json:"ratio"`
 	NoiseFloor  float64         `json:"noise_floor"` // |A/A ratio - 1| below which this host cannot tell two settings apart
 	Evaluations int             `json:"evaluations"` // arms measured in this run, re-measured ones counted once
@@ -122,10 +122,10 @@ func (c *Certificate) summarise(elapsed time.Duration) {
 		c.SpaceSize += r.SpaceSize
 		c.Known += r.Known
 		c.Default.rate(r.Regime, r.DefaultNs)
-		if r.Verdict == measure.Adopt {
-			c.Best.Config = c.Best.Config.with(r.Regime, r.Best)
+		switch r.Verdict {
+		case measure.Adopt:
 			c.Best.rate(r.Regime, r.BestNs)
-		} else {
+		case measure.Keep:
 			c.Best.rate(r.Regime, r.DefaultNs)
 		}
 	}

@@ -190,10 +190,12 @@ func (r *tune) certificate() *Certificate {
 
 // finish completes the certificate, keeps what the store did not take before, and publishes.
 func (r *tune) finish(cert *Certificate) error {
+	verdicts := map[target.Regime]RegimeVerdict{}
+	for _, v := range cert.Regimes {
+		verdicts[v.Regime] = v
+	}
 	for _, regime := range Regimes {
-		if r.problem.Objective.share(regime) == 0 {
-			*cert.Best.Config.setting(regime) = *r.untuned(regime)
-		}
+		*cert.Best.Config.setting(regime) = r.settle(regime, verdicts[regime])
 	}
 	cert.Warnings = append(cert.Warnings, r.warnings...)
 	cert.summarise(r.now().Sub(r.started))
@@ -201,14 +203,26 @@ func (r *tune) finish(cert *Certificate) error {
 	return r.publish(cert)
 }
 
-// untuned is the setting of a regime that this run did not measure: what was learned before, else the heuristic.
-func (r *tune) untuned(regime target.Regime) *Setting {
+// settle is the setting that a regime gets: what this run proved, else what an earlier one did; without either, the
+// default where it was measured and not beaten, and the heuristic where nothing was measured at all.
+func (r *tune) settle(regime target.Regime, v RegimeVerdict) Setting {
+	standard := r.problem.Default()
+	switch v.Verdict {
+	case measure.Adopt:
+		won := standard.with(regime, v.Best)
+		return *won.setting(regime)
+	case measure.Keep:
+		return *standard.setting(regime)
+	}
 	snapshot, err := r.tuner.snapshot()
 	if err != nil {
-		snapshot = nil
+		snapshot = nil // its damage was told when the store was opened
 	}
 	plan := r.problem.plan(snapshot)
-	return plan.Config.setting(regime)
+	if plan.Source == Heuristic && v.DefaultNs > 0 {
+		return *standard.setting(regime)
+	}
+	return *plan.Config.setting(regime)
 }
 
 // rooflineTime is kept back for the comparison with the read loop.
