@@ -231,3 +231,18 @@ func BenchmarkMul(b *testing.B) {
 		}
 	}
 }
+
+// hugePages returns memory backed by huge pages where the OS allows.
+func hugePages(tb testing.TB, size int) []byte {
+	tb.Helper()
+	memory, err := kernels.Alloc(size)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := memory.Free(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return memory.Bytes
+}

@@ -392,7 +392,8 @@ func BenchmarkFanOut(b *testing.B) {
 // spun keeps the compiler from leaving spinRounds out.
 var spun atomic.Uint64
 
-// spinRounds keeps a core busy with n rounds of xorshift (Marsaglia 2003).
+// spinRounds keeps a CPU busy with n rounds of xorshift (Marsaglia, 2003), without touching memory. (PAUSE would not do:
+// a hypervisor may take the CPU away from who repeats it for long.)
 func spinRounds(n int) {
 	x := uint64(1)
 	for range n {
