@@ -33,8 +33,8 @@ type Event struct {
 	Phase       string // "setup", "search", "duel", "roofline", "done"
 	Regime      target.Regime
 	Text        string  // what happened, for a log line
-	Incumbent   string  // the best arm so far, described; "" = the default
-	Ratio       float64 // its measured gain over the default so far; 0 unknown
+	Incumbent   string  // the best arm so far; "" unknown
+	Ratio       float64 // its measured gain over the heuristic so far; 0 unknown
 	Evaluations int
 	SpaceSize   int
 	Left        time.Duration

@@ -27,7 +27,7 @@ weights of a row are several times any cache.`,
 				return err
 			}
 			opt.Progress = func(r tuner.Bench) {
-				a.log.Info().Msgf("%s %d x %d, M = %d, %d threads: %.0f %% of %s", r.Kernel, r.N, r.K, r.M, r.Threads, 100*r.FractionOfLimit, r.Limit)
+				a.log.Info().Msgf("%s %d x %d, M = %d, %s: %.0f %% of %s", r.Kernel, r.N, r.K, r.M, threads(r.Threads), 100*r.FractionOfLimit, r.Limit)
 			}
 			report, err := tuner.RunBench(cmd.Context(), h, opt)
 			if err != nil && len(report.Rows) == 0 {
@@ -45,8 +45,8 @@ weights of a row are several times any cache.`,
 }
 
 func writeBench(w io.Writer, r *tuner.BenchReport) {
-	for _, threads := range sortedKeys(r.ReadBandwidth) {
-		fmt.Fprintf(w, "limits with %d threads: read %.1f GB/s, int8 %.0f GOPS\n", threads, r.ReadBandwidth[threads]/1e9, r.Int8Peak[threads]/1e9)
+	for _, n := range sortedKeys(r.ReadBandwidth) {
+		fmt.Fprintf(w, "limits with %s: read %.1f GB/s, int8 %.0f GOPS\n", threads(n), r.ReadBandwidth[n]/1e9, r.Int8Peak[n]/1e9)
 	}
 	fmt.Fprintln(w)
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -102,8 +102,8 @@ func writeHost(w io.Writer, r hostReport) {
 	fmt.Fprintf(w, "condition    virtualisation %s, governor %s, huge pages %s\n", orUnknown(h.Virtualization), orUnknown(h.Governor), orUnknown(h.HugePages))
 	fmt.Fprintf(w, "fingerprint  %s\n", r.Fingerprint)
 	fmt.Fprintf(w, "GPUs         none: %s\n", gpuNote)
-	for _, threads := range sortedKeys(r.Bandwidth) {
-		fmt.Fprintf(w, "read         %.1f GB/s with %d threads\n", r.Bandwidth[threads]/1e9, threads)
+	for _, n := range sortedKeys(r.Bandwidth) {
+		fmt.Fprintf(w, "read         %.1f GB/s with %s\n", r.Bandwidth[n]/1e9, threads(n))
 	}
 	for _, warning := range h.Warnings {
 		fmt.Fprintf(w, "unknown      %s\n", warning)

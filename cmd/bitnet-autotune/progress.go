@@ -52,7 +52,7 @@ func (p *progress) line(e tuner.Event) string {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", regimeName(e.Regime), e.Evaluations, e.SpaceSize))
 	}
 	if e.Ratio > 0 {
-		parts = append(parts, fmt.Sprintf("best %.2fx: %s", e.Ratio, e.Incumbent))
+		parts = append(parts, fmt.Sprintf("best %.2fx the heuristic: %s", e.Ratio, e.Incumbent))
 	} else {
 		parts = append(parts, e.Text)
 	}

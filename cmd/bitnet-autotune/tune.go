@@ -92,7 +92,7 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 		writeRegime(w, r)
 	}
 	if f := c.Roofline; f.DecodeFraction > 0 {
-		fmt.Fprintf(w, "read limit    %.1f GB/s with %d threads; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, f.ReadThreads, 100*f.DecodeFraction, boundBy(f))
+		fmt.Fprintf(w, "read limit    %.1f GB/s with %s; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, threads(f.ReadThreads), 100*f.DecodeFraction, boundBy(f))
 	}
 	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %.1f %%\n",
 		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, 100*c.NoiseFloor)
