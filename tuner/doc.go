@@ -47,6 +47,9 @@ undecided on a simulated shared host.
 differences from the default wins: the same host should give the same answer twice (see wish 7 of users: FlashInfer
 4433, TensorRT 4730). The road not taken: always the fastest, which is a coin toss inside the noise.
 
+2026-11-21: A run that begins with a proven config uses at most half of its budget. Told the log, the strategy has little
+left to ask, but on a noisy host it can go on refining ties for ever.
+
 2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
 time and a setting, but no weight in the ratio.
 */

@@ -97,7 +97,7 @@ func (s *search) begin(ctx context.Context) error {
 		name = "auto"
 	}
 	s.strategy, err = bandit.New(name, space, bandit.Options{
-		Seed: s.budget.Seed, Start: s.starts(), Budget: int(s.searchEnd.Sub(s.now()) / s.block),
+		Seed: s.budget.Seed, Start: s.starts(), Budget: max(0, int(s.searchEnd.Sub(s.now())/s.block)),
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadBudget, err)

@@ -87,7 +87,7 @@ func verdicts(t *testing.T, cost func(target.Regime, target.Arm) time.Duration) 
 	count := map[measure.Verdict]int{}
 	for seed := range uint64(20) {
 		s := &simulated{host: measuretest.New(seed, measuretest.SharedHost()...), cost: cost}
-		cert, err := s.open(t, "", seed).Tune(t.Context(), anyModel, Budget{Time: time.Minute, Objective: ObjectiveDecode, Seed: seed})
+		cert, err := s.open(t, "", seed).Tune(t.Context(), anyModel, Budget{Time: 20 * time.Second, Objective: ObjectiveDecode, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,6 +79,9 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 		return nil, err
 	}
 	defer unlock()
+	if r.proven() {
+		r.deadline = r.started.Add(time.Duration(resumeShare * float64(budget.Time)))
+	}
 	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
@@ -87,6 +90,24 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	}
 	defer r.target.Close()
 	return r.measure(ctx, measuring)
+}
+
+// resumeShare is the part of the budget that a run may use which begins with a config proven by an earlier one: the
+// space is mostly known, and what remains is to refine it and to confirm the result.
+const resumeShare = 0.5
+
+// proven reports whether an earlier run proved a config for this very problem.
+func (r *tune) proven() bool {
+	snapshot, err := r.tuner.snapshot()
+	if err != nil {
+		return false
+	}
+	for _, l := range r.problem.entries(snapshot) {
+		if c := r.problem.candidate(l); c.ok && c.source == Measured && l.Objective == string(r.problem.Objective) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, error) {

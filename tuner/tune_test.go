@@ -22,7 +22,7 @@ func TestTuneRemembersAndResumes(t *testing.T) {
 	if plan, err := tuner.Plan(t.Context(), anyModel); err != nil || plan.Source != Heuristic {
 		t.Fatalf("before tuning: source %q, %v, want heuristic", plan.Source, err)
 	}
-	a, err := tuner.Tune(t.Context(), anyModel, Budget{Time: time.Minute, Seed: 1})
+	a, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Seed: 1})
 	if err != nil || a.Verdict != measure.Adopt {
 		t.Fatalf("first run: %v, %v, want ADOPT", a.Verdict, err)
 	}
@@ -31,14 +31,13 @@ func TestTuneRemembersAndResumes(t *testing.T) {
 		t.Fatalf("after tuning: %+v, %v, want the measured config with chunks", plan, err)
 	}
 	second := &simulated{host: host, cost: planted}
-	b, err := second.open(t, dir, 2).Tune(t.Context(), anyModel, Budget{Time: time.Minute, Seed: 2})
+	b, err := second.open(t, dir, 2).Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%.1f s, then %.1f s", a.Elapsed, b.Elapsed)
-	if b.Known == 0 || b.Evaluations >= a.Evaluations && b.Ratio.Estimate < a.Ratio.Estimate {
-		t.Errorf("second run: %d known, %d evaluations (%d before), ratio %.3f (%.3f before): want it to start from what is known",
-			b.Known, b.Evaluations, a.Evaluations, b.Ratio.Estimate, a.Ratio.Estimate)
+	if b.Known == 0 || b.Elapsed >= a.Elapsed || b.Verdict != measure.Adopt {
+		t.Errorf("second run: %s after %.1f s with %d known; the first took %.1f s: want it to start from what is known and end sooner",
+			b.Verdict, b.Elapsed, b.Known, a.Elapsed)
 	}
 }
 

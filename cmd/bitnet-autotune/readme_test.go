@@ -24,7 +24,7 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(home, "bitnet-autotune")); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "HOME="+home, "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config",
+	env := append(os.Environ(), "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config",
 		"BITNET_AUTOTUNE_BUDGET=2s", "PATH="+home+":"+os.Getenv("PATH"))
 	commands := regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(text), -1)
 	if len(commands) < 8 {
