@@ -43,9 +43,10 @@ a prefill search on the default, which is 2.5 times slower per token here and ru
 samples already; asking for a gain above the floor as well counted the noise twice and left 6 of 20 planted gains of 5 %
 undecided on a simulated shared host.
 
-2026-11-21: Among finalists within 1 % of the fastest, what was proven before stays, else the one with the fewest
-differences from the default wins: the same host should give the same answer twice (see wish 7 of users: FlashInfer
-4433, TensorRT 4730). The road not taken: always the fastest, which is a coin toss inside the noise.
+2026-11-21: Among finalists that the duel cannot tell apart, what was proven before stays, else the strategy's order
+decides, which rests on all evidence: the same host should mostly give the same answer (FlashInfer 4433 and TensorRT 4730
+tell what happens otherwise). The roads not taken: the fastest of the duel, which is a coin toss inside the noise, and
+the fewest differences from the default, which gives away real gains on a host too noisy to prove them.
 
 2026-11-21: A run that begins with a proven config uses at most half of its budget. Told the log, the strategy has little
 left to ask, but on a noisy host it can go on refining ties for ever.

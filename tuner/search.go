@@ -1,11 +1,12 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -18,10 +19,9 @@ const (
 	duelConfidence = 0.99 // of the interval that must clear the threshold
 	minGain        = 0.01 // a gain below 1 % is not worth another configuration
 	finalists      = 3
-	tieBand        = 0.01 // finalists this close are equal: then stability and simplicity decide
-	duelBlocks     = 96   // at most; half prove a gain of 5 % on a noisy shared host
-	leastBlocks    = 12   // between looks, and at the least: below it the interval of three finalists is unbounded
-	duelLooks      = 8    // how often, at the most, a duel asks whether it is decided
+	duelBlocks     = 96 // at most; half prove a gain of 5 % on a noisy shared host
+	leastBlocks    = 12 // between looks, and at the least: below it the interval of three finalists is unbounded
+	duelLooks      = 8  // how often, at the most, a duel asks whether it is decided
 )
 
 // search is the tuning of one regime: what its steps share. Trials are paired with the heuristic, which is the incumbent
@@ -307,10 +307,16 @@ func (s *search) duel(ctx context.Context) {
 		share := s.end.Sub(s.now()) / time.Duration(len(rivals)-i)
 		c := s.compare(ctx, a, len(rivals), share)
 		if c.Blocks > 0 {
-			duels = append(duels, contender{arm: a.arm, comparison: c, verdict: measure.Decide(c, minGain, 0)})
+			duels = append(duels, contender{arm: a, comparison: c, verdict: measure.Decide(c, minGain, 0)})
 		}
 	}
-	s.settle(duels)
+	if len(rivals) == 0 && ctx.Err() == nil { // nothing but the default works here
+		s.verdict.Verdict = measure.Keep
+		s.verdict.Ratio = Ratio{Estimate: 1, Low: 1, High: 1, Confidence: duelConfidence}
+	}
+	if len(duels) > 0 {
+		s.settle(duels)
+	}
 }
 
 // contender is a finalist with its fresh comparison.
@@ -321,27 +327,29 @@ type contender struct {
 }
 
 // rivals are the arms that duel with the default: the strategy's best and what an earlier run proved.
-func (s *search) rivals() []*arm {
-	var list []*arm
+func (s *search) rivals() []target.Arm {
 	recommended, ok := s.strategy.(bandit.Recommender)
 	if !ok {
 		return nil
 	}
-	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round)))) // as many as there is time to decide on
+	var list []target.Arm
 	for _, point := range recommended.Recommend(finalists + 1) {
-		a := s.problem.armAt(s.space, point)
-		if a == s.standardArm || len(list) == most {
-			continue
+		if a := s.problem.armAt(s.space, point); a != s.standardArm {
+			list = append(list, a)
 		}
-		list = append(list, &arm{arm: a})
 	}
-	return list
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round)))) // as many as there is time to decide on
+	list = list[:min(most, len(list))]
+	if s.learned == nil || *s.learned == s.standardArm || slices.Contains(list, *s.learned) {
+		return list
+	}
+	return append(list[:min(most-1, len(list))], *s.learned)
 }
 
 // compare duels one finalist with the default in at most share.
-func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duration) measure.Comparison {
-	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + a.arm.String(), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
-	subject, err := s.target.Prepare(ctx, s.regime, a.arm)
+func (s *search) compare(ctx context.Context, a target.Arm, of int, share time.Duration) measure.Comparison {
+	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + a.String(), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
+	subject, err := s.target.Prepare(ctx, s.regime, a)
 	if err != nil {
 		return measure.Comparison{}
 	}
@@ -352,7 +360,7 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 	})
 	s.verdict.Censored += c.Censored
 	if err != nil && ctx.Err() == nil {
-		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", a.arm, err))
+		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", a, err))
 		return measure.Comparison{}
 	}
 	return c
@@ -360,14 +368,6 @@ func (s *search) compare(ctx context.Context, a *arm, of int, share time.Duratio
 
 // settle takes the winner among the contenders.
 func (s *search) settle(duels []contender) {
-	if len(duels) == 0 {
-		if s.verdict.Stopped == "nothing left to learn" {
-			s.verdict.Verdict = measure.Keep
-			s.verdict.Ratio = Ratio{Estimate: 1, Low: 1, High: 1, Confidence: duelConfidence}
-		}
-		return
-	}
-	sort.SliceStable(duels, func(i, j int) bool { return duels[i].comparison.Ratio > duels[j].comparison.Ratio })
 	winner := s.winner(duels)
 	s.verdict.Verdict = winner.verdict
 	s.verdict.Best = winner.arm
@@ -397,34 +397,22 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 	return 0
 }
 
-// winner is the fastest contender, unless others are as fast within the tie band: then what an earlier run proved
-// stays, else the one with the fewest differences from the default wins, so that the same host gives the same answer.
-func (s *search) winner(sorted []contender) contender {
-	best := sorted[0]
-	for _, c := range sorted[1:] {
-		if c.verdict != best.verdict || c.comparison.Ratio < sorted[0].comparison.Ratio*(1-tieBand) {
-			continue
-		}
-		if s.stability(c.arm) < s.stability(best.arm) {
-			best = c
-		}
+// winner is the fastest of those that are proven better, or of all where none is, unless the duel cannot tell others
+// from it: then what an earlier run proved stays, else the strategy's order decides, which rests on all evidence, that
+// of earlier runs too, and not on the luck of one duel. So the same host mostly gives the same answer.
+func (s *search) winner(duels []contender) contender {
+	proven := slices.DeleteFunc(slices.Clone(duels), func(d contender) bool { return d.verdict != measure.Adopt })
+	if len(proven) == 0 {
+		proven = duels
 	}
-	return best
-}
-
-// stability orders equals: 0 for what was proven before, else the number of knobs that differ from the default.
-func (s *search) stability(a target.Arm) int {
-	if s.learned != nil && a == *s.learned {
-		return 0
-	}
-	d, n := s.standardArm, 1
-	for _, differs := range []bool{a.Kernel != d.Kernel, a.Threads != d.Threads, a.Batch != d.Batch, a.Blocking.Tile != d.Blocking.Tile,
-		a.Blocking.PrefetchBytes != d.Blocking.PrefetchBytes, a.Blocking.ChunkRows != d.Blocking.ChunkRows} {
-		if differs {
-			n++
+	fastest := slices.MaxFunc(proven, func(a, b contender) int { return cmp.Compare(a.comparison.Ratio, b.comparison.Ratio) })
+	tied := slices.DeleteFunc(slices.Clone(proven), func(d contender) bool { return d.comparison.Ratio < fastest.comparison.Low })
+	for _, d := range tied {
+		if s.learned != nil && d.arm == *s.learned {
+			return d
 		}
 	}
-	return n
+	return tied[0]
 }
 
 // ratioOf is a comparison's ratio; an interval that is still unbounded becomes 0 to 0, unknown.
