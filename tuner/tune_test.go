@@ -43,11 +43,14 @@ func TestTuneRemembersAndResumes(t *testing.T) {
 
 func TestFailuresAreStatusesAndNeverWin(t *testing.T) {
 	dir := t.TempDir()
-	failures := []error{target.ErrMismatch, target.ErrRejected, target.ErrOutOfMemory, errors.New("illegal instruction")}
 	s := &simulated{host: measuretest.New(1, measuretest.SharedHost()...), cost: planted}
 	s.err = func(r target.Regime, a target.Arm) error {
-		if a.Blocking.ChunkRows > 0 { // the fast arms are all broken
-			return fmt.Errorf("arm: %w", failures[len(s.seen)%len(failures)])
+		chunked := map[int]error{2: target.ErrMismatch, 3: target.ErrRejected, 4: target.ErrOutOfMemory}
+		switch {
+		case a.Blocking.ChunkRows > 0: // the fast arms are all broken
+			return fmt.Errorf("arm: %w", chunked[a.Threads])
+		case a.Threads == 3:
+			return errors.New("illegal instruction")
 		}
 		return nil
 	}
