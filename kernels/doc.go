@@ -42,6 +42,13 @@
 // 0.85 without, 0.95 at 4 and at 8 KiB, 0.93 at 16; AVX2 0.66, 0.77, 0.81, 0.80. A batch of four gained 8 % from 8
 // instead of 4 KiB.
 //
+// 2026-11-21: the workers of a Pool spin 20 µs for work before they park, and the caller spins 200 µs at the barrier. With
+// 20 µs on both sides one late worker sent the caller to sleep, and from then on each woke the other in every call: 100
+// to 130 µs for 20 µs of work. Channels or a WaitGroup take 40 to 50 µs for the same.
+//
+// 2026-11-21: rows are shared out in one contiguous piece a worker unless Blocking.ChunkRows asks for chunks: chunks
+// break the linear read of the weights.
+//
 // 2026-11-21: the quantiser takes absmax over the finite values and rounds ties to even, as the published activation
 // quantiser does; an infinity or NaN in one value must not silence a whole token.
 package kernels

@@ -74,6 +74,7 @@ type Roofline struct {
 	ReadThreads    int     `json:"read_threads"`
 	DecodeFraction float64 `json:"decode_fraction"` // read time / decode time; 1 = at the limit
 	WeightBytes    uint64  `json:"weight_bytes"`    // read for one token
+	Residency      string  `json:"residency"`       // where the weights lie: cache or memory
 }
 
 // RegimeVerdict is the part of a certificate that belongs to one regime.

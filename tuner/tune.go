@@ -162,6 +162,9 @@ func (p *Problem) apply(b Budget) error {
 func (r *tune) open(ctx context.Context) error {
 	rig, err := r.tuner.opt.Rig(ctx, r.problem, r.budget.Seed)
 	r.target, r.timer = rig.Target, rig.Timer
+	if cpu, ok := rig.Target.(holder); ok && cpu.Note() != "" {
+		r.warnings = append(r.warnings, "the target "+cpu.Note())
+	}
 	return err
 }
 
@@ -249,15 +252,17 @@ func (r *tune) settle(regime target.Regime, v RegimeVerdict) Setting {
 // rooflineTime is kept back for the comparison with the read loop.
 func rooflineTime(budget time.Duration) time.Duration { return min(2*time.Second, budget/20) }
 
-// reader is a target that can time a plain read of the weights.
-type reader interface {
+// holder is a target that holds the weights itself: it can time a plain read of them, and says where they lie.
+type holder interface {
 	ReadSubject(threads int) (measure.Subject, error)
 	WeightBytes() uint64
+	Residency() string
+	Note() string
 }
 
 // roofline compares the decode setting that will be published with a plain read loop over the same weights.
 func (r *tune) roofline(ctx context.Context, cert *Certificate) {
-	cpu, ok := r.target.(reader)
+	cpu, ok := r.target.(holder)
 	if !ok || len(cert.Regimes) == 0 || cert.Regimes[0].Regime != target.Decode {
 		return
 	}
@@ -283,7 +288,7 @@ func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 	}
 	cert.Roofline = Roofline{
 		ReadBandwidth: float64(cpu.WeightBytes()) / c.Cand.Median * 1e9, ReadThreads: arm.Threads,
-		DecodeFraction: 1 / c.Ratio, WeightBytes: cpu.WeightBytes(),
+		DecodeFraction: 1 / c.Ratio, WeightBytes: cpu.WeightBytes(), Residency: cpu.Residency(),
 	}
 }
 

@@ -94,6 +94,9 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	if f := c.Roofline; f.DecodeFraction > 0 {
 		fmt.Fprintf(w, "read limit    %.1f GB/s with %s; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, threads(f.ReadThreads), 100*f.DecodeFraction, boundBy(f))
 	}
+	if c.Roofline.Residency != "" {
+		fmt.Fprintf(w, "weights       %s\n", c.Roofline.Residency)
+	}
 	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %.1f %%\n",
 		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, 100*c.NoiseFloor)
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
@@ -141,7 +144,7 @@ func verdictSentence(c *tuner.Certificate) string {
 
 func boundBy(f tuner.Roofline) string {
 	if f.DecodeFraction >= 0.9 {
-		return ": bound by memory, more threads cannot help"
+		return ": bound by reading the weights, more threads cannot help"
 	}
 	return ""
 }

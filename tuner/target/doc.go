@@ -12,7 +12,7 @@
 //
 // It holds random ternary weights for every layer, each matmul its own, in order of use: a decode pass finds its
 // weights as cold, or as warm, as a real one does. The time is that of the matmuls with their barriers. Quantising the
-// activations is left out (5 % of a matmul of 2560 x 2560 at batch 1, and no arm changes it), as are attention,
+// activations is left out (under 1 % of a matmul of 2560 x 2560 at batch 1, and no arm changes it), as are attention,
 // norms and the output head.
 //
 // Every arm is verified before it is timed, and after every run again: see the type reference for how this takes

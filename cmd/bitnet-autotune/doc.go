@@ -1,0 +1,32 @@
+/*
+Command bitnet-autotune finds, proves and remembers the fastest correct way to run a 1.58-bit (BitNet) model on this
+host.
+
+# Basics
+
+	$ bitnet-autotune tune --model bitnet-embedding-270m      # measure, prove, remember
+	$ bitnet-autotune config --model bitnet-embedding-270m    # answer at once from what is known
+	$ bitnet-autotune explain --model bitnet-embedding-270m   # why this answer
+	$ bitnet-autotune completion bash                         # for the shell
+
+Every verb has examples in its --help. Results go to stdout, as text or, with --format json, as exactly one JSON
+document; log lines and progress go to stderr. An error is one line that names what is wrong and what would be right.
+
+# Caveats
+
+A verb that only reads (probe, models, inspect, config, explain, verify, bench, history list, show, export, check)
+never creates or changes the store. One tune at a time measures with a store; a second one ends with code 4.
+
+# Decisions
+
+2026-11-21: github.com/spf13/cobra for the command line: completion, help and suggestions for free. The road not taken
+is a switch over os.Args, which every peer outgrew.
+
+2026-11-21: every flag can be set by an environment variable and by a key of the config file, by one rule over the flag
+set instead of a list of supported variables: no list can drift.
+
+2026-11-21: github.com/rs/zerolog writes the log lines, for people on stderr. The library packages do not log.
+
+2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
+*/
+package main
