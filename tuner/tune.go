@@ -86,10 +86,24 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
 	if err := r.open(measuring); err != nil {
-		return nil, err
+		return nil, r.outOfTime(ctx, measuring, err)
 	}
 	defer r.target.Close()
 	return r.measure(ctx, measuring)
+}
+
+// ErrNoBudget means that the budget ended before anything could be measured.
+var ErrNoBudget = errors.New("no budget left to measure")
+
+// outOfTime tells a budget that was too small for the set-up from other failures of it.
+func (r *tune) outOfTime(ctx, measuring context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("tune: interrupted before anything was measured: %w", ctx.Err())
+	case measuring.Err() != nil:
+		return fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, r.budget.Time)
+	}
+	return err
 }
 
 // resumeShare is the part of the budget that a run may use which begins with a config proven by an earlier one: the

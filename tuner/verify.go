@@ -61,7 +61,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
 	if err := r.open(measuring); err != nil {
-		return nil, err
+		return nil, r.outOfTime(ctx, measuring, err)
 	}
 	defer r.target.Close()
 	v := &Verification{Verdict: Confirmed, Model: plan.Model, Source: plan.Source}

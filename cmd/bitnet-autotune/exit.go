@@ -44,7 +44,7 @@ func exitCode(err error) int {
 		return c.code
 	case errors.Is(err, tuner.ErrBadBudget), errors.Is(err, model.ErrUnknown):
 		return exitUsage
-	case errors.Is(err, tuner.ErrBusy):
+	case errors.Is(err, tuner.ErrBusy), errors.Is(err, tuner.ErrNoBudget):
 		return exitBusy
 	case errors.Is(err, tuner.ErrNothingLearned):
 		return exitInconclusive

@@ -48,7 +48,7 @@ func runShown(t *testing.T, command string, env []string) {
 	case "make test":
 		command = "make -n test"
 	case "make tune":
-		command = "make tune BUDGET=2s"
+		command = "make tune BUDGET=6s"
 	}
 	sh := exec.CommandContext(t.Context(), "sh", "-c", command)
 	sh.Dir, sh.Env = "../..", env
