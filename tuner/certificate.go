@@ -22,7 +22,7 @@ type Certificate struct {
 	Best        Rated           `json:"best"` // the configuration published; a regime that was not decided has no rate
 	Ratio       Ratio           `json:"ratio"`
 	NoiseFloor  float64         `json:"noise_floor"` // |A/A ratio - 1| below which this host cannot tell two settings apart
-	Evaluations int             `json:"evaluations"` // arms measured in this run, re-measured ones counted once
+	Evaluations int             `json:"evaluations"` // arms measured in this run, each counted once
 	Failed      int             `json:"failed"`
 	Censored    int             `json:"censored"` // samples set aside because the host disturbed them
 	SpaceSize   int             `json:"space_size"`
@@ -31,6 +31,7 @@ type Certificate struct {
 	Budget      float64         `json:"budget_seconds"`
 	Roofline    Roofline        `json:"roofline"`
 	Regimes     []RegimeVerdict `json:"regimes"`
+	Inherited   []RegimeVerdict `json:"inherited"` // verdicts of earlier runs that stay in force: this run did not decide these regimes
 	Note        string          `json:"note"`
 	Warnings    []string        `json:"warnings"`
 	Interrupted bool            `json:"interrupted"`
@@ -163,7 +164,6 @@ func overall(o Objective, regimes []RegimeVerdict) measure.Verdict {
 // quadrature, each weighted by its share of the adopted request's time (the delta method on the logarithm).
 func requestRatio(o Objective, regimes []RegimeVerdict) Ratio {
 	var before, after, variance float64
-	confidence := duelConfidence
 	for _, r := range regimes {
 		tokens := o.tokens(r.Regime)
 		if tokens == 0 || r.DefaultNs <= 0 {
@@ -190,5 +190,5 @@ func requestRatio(o Objective, regimes []RegimeVerdict) Ratio {
 		variance += half * half
 	}
 	estimate, spread := before/after, math.Exp(math.Sqrt(variance))
-	return Ratio{Estimate: estimate, Low: estimate / spread, High: estimate * spread, Confidence: confidence}
+	return Ratio{Estimate: estimate, Low: estimate / spread, High: estimate * spread, Confidence: duelConfidence}
 }

@@ -3,6 +3,7 @@ package tuner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -97,9 +98,18 @@ func validateArm(h probe.Host, r target.Regime, a target.Arm) error {
 		return fmt.Errorf("threads %d: this host can use 1 to %d", a.Threads, h.CPU.UsableCores)
 	case a.Batch < 1 || r == target.Decode && a.Batch != 1:
 		return fmt.Errorf("batch %d: decode takes 1, the others at least 1", a.Batch)
+	case a.Batch > maxBatch:
+		return fmt.Errorf("batch %d: at most %d", a.Batch, maxBatch)
+	case a.Blocking.Tile != kernels.Tile{} && !slices.Contains(k.Tiles, a.Blocking.Tile) && a.Blocking.Tile != k.Default(a.Batch).Tile:
+		return fmt.Errorf("tile %s: kernel %s has %v", a.Blocking.Tile, k.Name, k.Tiles)
+	case a.Blocking.PrefetchBytes < 0 || a.Blocking.ChunkRows < 0:
+		return fmt.Errorf("prefetch_bytes %d, chunk_rows %d: at least 0", a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
 	}
 	return nil
 }
+
+// maxBatch bounds the batch of a config that comes from outside: 128 times the largest that is ever tried.
+const maxBatch = 1 << 16
 
 // workspace returns the bytes that the activations, their sums and the results of one matmul take at the largest
 // batch of c, with what the kernels ask for besides.

@@ -3,6 +3,7 @@ package tuner
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,14 +13,38 @@ import (
 // lockName is the file whose lock says that a run measures with this store. It is never removed.
 const lockName = "tune.lock"
 
-// lock makes this the only run that measures with its store: two at once would measure each other. The operating
-// system drops the lock when the process ends, however it ends.
+// lock makes this the only run that measures in this process and with its store: two at once would measure each other.
+// The operating system drops the file's lock when the process ends, however it ends. Nothing is created where there is
+// no store yet and the run keeps nothing.
 func (r *tune) lock() (unlock func(), err error) {
-	if r.store == nil {
-		return func() {}, nil
+	if !r.tuner.measuring.TryLock() {
+		return nil, fmt.Errorf("%w in this process", ErrBusy)
 	}
-	path := filepath.Join(r.tuner.opt.Store, lockName)
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := r.lockStore()
+	if err != nil {
+		r.tuner.measuring.Unlock()
+		return nil, err
+	}
+	return func() {
+		if file != nil {
+			file.Close()
+		}
+		r.tuner.measuring.Unlock()
+	}, nil
+}
+
+func (r *tune) lockStore() (*os.File, error) {
+	if r.tuner.opt.Store == "" {
+		return nil, nil
+	}
+	flags := os.O_RDONLY
+	if r.store != nil {
+		flags = os.O_CREATE | os.O_RDWR
+	}
+	file, err := os.OpenFile(filepath.Join(r.tuner.opt.Store, lockName), flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) && r.store == nil {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tune: %w", err)
 	}
@@ -31,5 +56,5 @@ func (r *tune) lock() (unlock func(), err error) {
 		file.Close()
 		return nil, err
 	}
-	return func() { file.Close() }, nil
+	return file, nil
 }

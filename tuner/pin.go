@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 // Pin makes config the answer for a model on this store until Unpin, whatever is learned. A config that is not
 // possible on this host is refused.
 func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string) error {
+	if t.opt.Store == "" {
+		return errors.New("pin: no store to keep it in: name a directory")
+	}
 	p, err := t.problem(ctx, model)
 	if err != nil {
 		return err
@@ -23,7 +27,7 @@ func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string)
 	if err != nil {
 		panic("tuner: a config always marshals")
 	}
-	store, _, err := t.openStore(ctx)
+	store, err := history.Open(t.opt.Store, history.Options{})
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,7 @@ func (t *Tuner) Unpin(ctx context.Context, model string) error {
 	} else if there == nil {
 		return fmt.Errorf("unpin: %s is not pinned: there is no history in %q", p.Model.Name, t.opt.Store)
 	}
-	store, _, err := t.openStore(ctx)
+	store, err := history.Open(t.opt.Store, history.Options{})
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,13 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +48,8 @@ type candidate struct {
 	plan   Plan
 	reason string // why this one, or why it was passed over
 	ok     bool
+	entry  *history.Learned // what it was learned as; nil for a pin and the heuristic
+	proof  Certificate      // of entry
 }
 
 // plan picks the surest candidate for p out of a snapshot, which may be nil.
@@ -100,12 +105,12 @@ func (p Problem) learned(snapshot *history.Snapshot) []candidate {
 		list = append(list, p.candidate(l))
 	}
 	rank := map[Source]int{Measured: 0, Derived: 1, NearHost: 2}
-	sort.SliceStable(list, func(i, j int) bool { return rank[list[i].source] < rank[list[j].source] })
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(rank[a.source], rank[b.source]) })
 	return list
 }
 
-// entries are the learned configs for this model and target, those for p's objective first, the nearest host first
-// among them, and the newest first among equals.
+// entries are the learned configs for this model and target, of the nearest host first, and the newest first among
+// equals, whatever its objective: a run keeps the settings of the regimes that it does not measure.
 func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 	if snapshot == nil {
 		return nil
@@ -117,15 +122,11 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 			list = append(list, l)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool {
-		a, b := list[i], list[j]
-		if own := string(p.Objective); (a.Objective == own) != (b.Objective == own) {
-			return a.Objective == own
+	slices.SortStableFunc(list, func(a, b history.Learned) int {
+		if c := cmp.Compare(len(differing(here, a.Identity)), len(differing(here, b.Identity))); c != 0 {
+			return c
 		}
-		if x, y := len(differing(here, a.Identity)), len(differing(here, b.Identity)); x != y {
-			return x < y
-		}
-		return a.MeasuredAt.After(b.MeasuredAt)
+		return b.MeasuredAt.Compare(a.MeasuredAt)
 	})
 	return list
 }
@@ -133,72 +134,105 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 func (p Problem) candidate(l history.Learned) candidate {
 	identity := differing(fields(p.Host.Identity()), l.Identity)
 	envelope := differing(fields(p.Host.Envelope()), l.Envelope)
-	c := candidate{ok: true}
-	var proof Certificate
-	if err := json.Unmarshal(l.Config, &c.plan.Config); err != nil {
-		return candidate{source: NearHost, reason: "a learned config does not parse: " + err.Error()}
+	c := candidate{source: Measured, entry: &l}
+	if len(identity) > 0 {
+		c.source = NearHost
+	} else if len(envelope) > 0 {
+		c.source = Derived
 	}
-	measured := fmt.Sprintf("measured on %s for %s with %d evaluations", l.MeasuredAt.Format(time.DateOnly), l.Objective, l.Evaluations)
-	switch {
-	case len(identity) > 0:
-		c.source, c.reason = NearHost, "learned on a host that differs in "+strings.Join(identity, ", ")
-		c.ok = !crosses(identity)
-	case l.Signature != kernels.Signature():
-		c.source, c.reason = Derived, "measured here with another kernel table ("+l.Signature+"); run tune to renew it"
-	case len(envelope) > 0:
-		c.source, c.reason = Derived, measured+" on this host, re-bounded because "+strings.Join(envelope, ", ")+" changed"
+	if err := json.Unmarshal(l.Config, &c.plan.Config); err != nil {
+		c.reason = "a learned config does not parse: " + err.Error()
+		return c
+	}
+	if err := json.Unmarshal(l.Certificate, &c.proof); err != nil {
+		c.reason = "the certificate of a learned config does not parse: " + err.Error()
+		return c
+	}
+	if l.Signature != kernels.Signature() {
+		c.reason = "what was learned is of another kernel table (" + l.Signature + "); run tune to renew it"
+		return c
+	}
+	if crosses(identity) {
+		c.reason = "what was learned is of another kind of host, which differs in " + strings.Join(identity, ", ")
+		return c
+	}
+	p.explain(&c, identity, envelope)
+	if err := c.plan.Config.Validate(p.Host); err != nil {
+		c.reason += "; not possible here: " + err.Error()
+		return c
+	}
+	c.ok = true
+	return c
+}
+
+// explain fills the reason of a candidate, its evidence where it is this host's own, and re-bounds it where it is not.
+func (p Problem) explain(c *candidate, identity, envelope []string) {
+	l := c.entry
+	measured := fmt.Sprintf("measured on %s for %s with %d arms known", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Evaluations)
+	switch c.source {
+	case NearHost:
+		c.reason = measured + " on a host that differs in " + strings.Join(identity, ", ")
+	case Derived:
+		c.reason = measured + " on this host, re-bounded because " + strings.Join(envelope, ", ") + " changed"
 	default:
-		c.source, c.reason = Measured, measured+" on this host under these limits"
-		c.plan.MeasuredAt, c.plan.Evaluations = l.MeasuredAt, l.Evaluations
-		if err := json.Unmarshal(l.Certificate, &proof); err == nil {
-			c.plan.Ratio = proof.Ratio
-		}
+		c.reason = measured + " on this host under these limits"
+		c.plan.MeasuredAt, c.plan.Evaluations, c.plan.Ratio = l.MeasuredAt, l.Evaluations, c.proof.Ratio
+	}
+	if open := c.proof.unproven(); open != "" {
+		c.reason += "; " + open + " from facts alone, not measured or not decided"
 	}
 	if c.source != Measured {
-		c.plan.Config = p.rebound(c.plan.Config, l.Curve)
+		c.plan.Config = p.rebound(c.plan.Config, *l)
 	}
-	if err := c.plan.Config.Validate(p.Host); err != nil {
-		c.ok, c.reason = false, c.reason+"; not possible here: "+err.Error()
-	}
-	return c
 }
 
 // crosses reports whether a differing identity field makes another host's config meaningless here.
 func crosses(identity []string) bool {
 	for _, name := range identity {
-		if name == "arch" || name == "vendor" {
+		if name == "os" || name == "arch" || name == "cpu_vendor" {
 			return true
 		}
 	}
 	return false
 }
 
-// Curve is the best cost seen at each thread count, per regime, in ns per token: what a plan under other limits is
-// derived from.
+// Curve is the best cost seen at each thread count, per regime, relative to the heuristic: what a plan under other
+// limits is derived from.
 type Curve map[target.Regime]map[int]float64
 
-// rebound cuts the threads of a learned config to what may be used here: the best measured count within the bound
-// where the curve is known, else the bound itself.
-func (p Problem) rebound(c Config, raw json.RawMessage) Config {
+// rebound fits the threads of a learned config to what may be used here: the best measured count within the bound
+// where the curve is known. Where more may be used here than was tried there, the heuristic's count: nothing is known
+// of it, but the learned one is only the best of the few.
+func (p Problem) rebound(c Config, l history.Learned) Config {
 	var curve Curve
-	if json.Unmarshal(raw, &curve) != nil {
+	if json.Unmarshal(l.Curve, &curve) != nil {
 		curve = nil
 	}
+	tried, err := strconv.Atoi(l.Envelope["usable_cores"])
+	grown := err == nil && tried < p.threads()
+	heuristic := p.Heuristic()
 	for _, r := range Regimes {
 		s := c.setting(r)
-		if s.Threads <= p.threads() {
-			continue
+		switch {
+		case grown:
+			s.Threads = heuristic.setting(r).Threads
+		case s.Threads > p.threads():
+			s.Threads = curve.best(r, p.threads())
 		}
-		best := p.threads()
-		for n, cost := range curve[r] {
-			if known, ok := curve[r][best]; n <= p.threads() && (!ok || cost < known) {
-				best = n
-			}
-		}
-		s.Threads = best
 	}
 	c.WorkspaceBytes = c.workspace(p.Model)
 	return c
+}
+
+// best is the cheapest thread count of a regime within a bound, the bound itself where nothing is known.
+func (c Curve) best(r target.Regime, bound int) int {
+	best := bound
+	for _, n := range slices.Sorted(maps.Keys(c[r])) {
+		if known, ok := c[r][best]; n <= bound && (!ok || c[r][n] < known) {
+			best = n
+		}
+	}
+	return best
 }
 
 // differing lists the names of the fields that differ, in order. A field that either side does not know does not
@@ -206,13 +240,16 @@ func (p Problem) rebound(c Config, raw json.RawMessage) Config {
 func differing(here, there map[string]string) []string {
 	var names []string
 	for name, value := range here {
-		if other, ok := there[name]; ok && value != "" && other != "" && value != other {
+		if other, ok := there[name]; ok && value != other && known(value) && known(other) {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
+
+// known reports whether a field's value says anything: probe writes "" or "0" for what it could not read.
+func known(value string) bool { return value != "" && value != "0" }
 
 // Field is one part of the key under which results are kept, compared between now and when something was learned.
 type Field struct {
@@ -239,26 +276,27 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if err != nil {
 		return Explanation{}, err
 	}
+	e := Explanation{PassedOver: []string{}, Fields: []Field{}, Regimes: []RegimeVerdict{}}
 	snapshot, err := t.snapshot()
 	if err != nil {
-		return Explanation{}, err
+		e.PassedOver = append(e.PassedOver, "the learned configs could not be read: "+err.Error())
 	}
-	e := Explanation{Plan: p.plan(snapshot)}
+	e.Plan = p.plan(snapshot)
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)
 		}
-	}
-	if known := p.entries(snapshot); len(known) > 0 {
-		l := known[0]
-		e.Fields = compareFields(p.Host, l)
-		var proof Certificate
-		if err := json.Unmarshal(l.Certificate, &proof); err == nil {
-			e.Regimes = proof.Regimes
+		if c.entry != nil && (c.ok || len(e.Fields) == 0) {
+			e.Fields, e.Regimes = compareFields(p.Host, *c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
+		}
+		if c.ok {
+			break
 		}
 	}
-	e.Measurements, err = t.countRecords(ctx, p)
-	return e, err
+	if e.Measurements, err = t.countRecords(ctx, p); err != nil {
+		e.PassedOver = append(e.PassedOver, "the measurements could not be read: "+err.Error())
+	}
+	return e, nil
 }
 
 func compareFields(h probe.Host, l history.Learned) []Field {

@@ -12,6 +12,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -31,10 +32,18 @@ func learnedOn(t *testing.T, h probe.Host) history.Learned {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var proof Certificate
+	for _, r := range Regimes {
+		proof.Regimes = append(proof.Regimes, RegimeVerdict{Regime: r, Verdict: measure.Adopt, Default: p.Default().Arm(r), Best: config.Arm(r)})
+	}
+	certificate, err := json.Marshal(proof)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return history.Learned{
 		Host: h.Fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target, Objective: string(p.Objective), Signature: kernels.Signature(),
 		Identity: fields(h.Identity()), Envelope: fields(h.Envelope()), Condition: fields(h.Condition()),
-		Config: data, MeasuredAt: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Evaluations: 70,
+		Config: data, Certificate: certificate, MeasuredAt: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Evaluations: 70,
 	}
 }
 
@@ -47,6 +56,8 @@ func TestPlanTakesTheSurestSource(t *testing.T) {
 	sibling.CPU.Model, sibling.CPU.L3.Bytes = "Simulated CPU, larger", 64<<20
 	stranger := here
 	stranger.Arch = "mips"
+	rival := here
+	rival.CPU.Vendor = "SomeoneElse"
 
 	pinned := problemOn(here).Heuristic()
 	pinned.Prefill.Batch = 64
@@ -73,7 +84,8 @@ func TestPlanTakesTheSurestSource(t *testing.T) {
 		"nothing":             {here, nil, Heuristic, "run tune"},
 		"measured here":       {here, &history.Snapshot{Learned: []history.Learned{learnedOn(t, here)}}, Measured, "2026-11-01"},
 		"smaller limits":      {half, &history.Snapshot{Learned: []history.Learned{learnedOn(t, here)}}, Derived, "re-bounded because"},
-		"other kernel table":  {here, &history.Snapshot{Learned: []history.Learned{otherTable}}, Derived, "another kernel table"},
+		"other kernel table":  {here, &history.Snapshot{Learned: []history.Learned{otherTable}}, Heuristic, "another kernel table"},
+		"another vendor":      {here, &history.Snapshot{Learned: []history.Learned{learnedOn(t, rival)}}, Heuristic, "cpu_vendor"},
 		"a host like this":    {here, &history.Snapshot{Learned: []history.Learned{learnedOn(t, sibling)}}, NearHost, "differs in"},
 		"another world":       {here, &history.Snapshot{Learned: []history.Learned{learnedOn(t, stranger)}}, Heuristic, "arch"},
 		"both":                {here, &history.Snapshot{Learned: []history.Learned{learnedOn(t, sibling), learnedOn(t, here)}}, Measured, "on this host"},
@@ -95,15 +107,24 @@ func TestPlanTakesTheSurestSource(t *testing.T) {
 func TestReboundTakesTheBestThreadsWithinTheBound(t *testing.T) {
 	small := *fourCores()
 	small.CPU.UsableCores, small.CPU.UsablePhysical = 3, 3
-	p := problemOn(small)
-	wide := problemOn(*fourCores()).Heuristic()
-	curve, err := json.Marshal(Curve{target.Decode: {1: 30, 2: 20, 3: 25, 4: 15}})
+	curve, err := json.Marshal(Curve{target.Decode: {1: 3, 2: 2, 3: 2.5, 4: 1.5}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := p.rebound(wide, curve)
+	wide := learnedOn(t, *fourCores())
+	wide.Curve = curve
+	got := problemOn(small).rebound(problemOn(*fourCores()).Heuristic(), wide)
 	if got.Decode.Threads != 2 || got.Prefill.Threads != 3 {
 		t.Errorf("decode %d, prefill %d threads: want 2 (best of the curve within 3) and 3 (the bound, for want of a curve)", got.Decode.Threads, got.Prefill.Threads)
+	}
+}
+
+func TestGrownLimitsDoNotKeepOneThread(t *testing.T) {
+	small := *fourCores()
+	small.CPU.UsableCores, small.CPU.UsablePhysical, small.Cgroup.QuotaCPUs = 1, 1, 1
+	plan := problemOn(*fourCores()).plan(&history.Snapshot{Learned: []history.Learned{learnedOn(t, small)}})
+	if plan.Source != Derived || plan.Config.Decode.Threads != 4 {
+		t.Errorf("%s with %d threads: want a derived plan with the 4 threads of the heuristic", plan.Source, plan.Config.Decode.Threads)
 	}
 }
 

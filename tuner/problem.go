@@ -2,7 +2,6 @@ package tuner
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -39,13 +38,17 @@ func ParseObjective(name string) (Objective, error) {
 
 // share is the part of a run's measuring time that each regime gets.
 func (o Objective) share(r target.Regime) float64 {
-	switch o {
-	case ObjectiveDecode:
-		return map[target.Regime]float64{target.Decode: 1}[r]
-	case ObjectivePrefill:
-		return map[target.Regime]float64{target.Prefill: 1}[r]
+	switch {
+	case o == ObjectiveDecode && r == target.Decode, o == ObjectivePrefill && r == target.Prefill:
+		return 1
+	case o != ObjectiveMixed:
+		return 0
+	case r == target.Decode:
+		return 0.45
+	case r == target.SmallBatch:
+		return 0.2
 	}
-	return map[target.Regime]float64{target.Decode: 0.45, target.SmallBatch: 0.2, target.Prefill: 0.35}[r]
+	return 0.35
 }
 
 // tokens is how many tokens of a regime one request of the objective costs; regimes with none are tuned on the side
@@ -140,10 +143,10 @@ func (p Problem) config(kernel string, batch int, adjust func(kernels.Blocking) 
 	return c
 }
 
-// key is the part of the kernel table and of the yardstick that must agree before a stored cost may be compared with
-// a new one: costs are ratios to the heuristic, so another heuristic is another scale.
-func (p Problem) key(r target.Regime) string {
-	return kernels.Signature() + "/" + shortHash(armJSON(p.Heuristic().Arm(r)))
+// key stands for the kernel table and the yardstick, which must agree before a stored cost may be compared with a new
+// one: costs are ratios to the yardstick, so another one is another scale.
+func key(yardstick target.Arm) string {
+	return kernels.Signature() + "/" + shortHash(armJSON(yardstick))
 }
 
 func fields(list []probe.Field) map[string]string {
@@ -152,8 +155,4 @@ func fields(list []probe.Field) map[string]string {
 		m[f.Name] = f.Value
 	}
 	return m
-}
-
-func (p Problem) String() string {
-	return strings.Join([]string{p.Model.Name, p.Target, string(p.Objective)}, " on ")
 }

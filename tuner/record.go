@@ -26,145 +26,183 @@ func shortHash(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// record keeps one trial. A store that does not take it is no reason to stop measuring: the record waits and is
-// offered again.
-func (s *search) record(a *arm, done bandit.Trial, c measure.Comparison) {
+// keep takes one trial down.
+func (s *search) keep(a *arm, done bandit.Trial, samples []float64, note string) {
 	k, _ := kernels.ByName(a.arm.Kernel)
 	s.seq++
-	samples := c.Cand.Samples
-	s.keep(history.Record{
-		Run: s.run, Seq: s.seq, Time: time.Now(), Host: s.problem.Host.Fingerprint(), Model: s.problem.Model.Fingerprint(),
+	s.pending = append(s.pending, history.Record{
+		Run: s.run, Seq: s.seq, Time: time.Now().UTC(), Host: s.problem.Host.Fingerprint(), Model: s.problem.Model.Fingerprint(),
 		Target: s.problem.Target, Regime: string(s.regime), Config: armJSON(a.arm),
-		Kernel: k.Name, KernelRev: k.Rev, Signature: s.problem.key(s.regime),
-		Status: done.Status.String(), Costs: done.Costs, Samples: samples, Elapsed: done.Elapsed, Note: a.note,
+		Kernel: k.Name, KernelRev: k.Rev, Signature: key(s.baseArm),
+		Status: done.Status.String(), Costs: done.Costs, Samples: samples, Elapsed: done.Elapsed, Note: note,
 	})
+	if !s.now().Before(s.retry) {
+		s.flush()
+	}
 }
 
-func (r *tune) keep(rec history.Record) {
-	r.pending = append(r.pending, rec)
-	if r.store == nil {
+// How the store is waited for: not long while measuring, where records can wait, and longer at the end.
+const (
+	storePatience = time.Second
+	storePause    = 5 * time.Second
+	storeLast     = 10 * time.Second
+)
+
+// flush offers the store what it has not accepted yet. A store that does not take it is no reason to stop measuring:
+// the records wait, and after a pause they are offered again.
+func (r *tune) flush() {
+	if r.store == nil || len(r.pending) == 0 {
 		return
 	}
-	if err := r.store.Append(context.Background(), r.pending...); err != nil {
-		if len(r.pending) == 1 {
-			r.warnings = append(r.warnings, "measurements could not be kept yet: "+err.Error())
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	if err := r.store.Append(ctx, r.pending...); err != nil {
+		if r.retry.IsZero() {
+			r.warn("measurements could not be kept at once: " + err.Error())
 		}
+		r.retry = r.now().Add(storePause)
 		return
 	}
 	r.pending = r.pending[:0]
 }
 
-// known reads what earlier runs measured in this regime against the same default with the same kernels.
+// known reads what earlier runs measured in this regime against the same yardstick with the same kernels. A wrong or
+// impossible arm stays so; a crash or a want of memory may have been the moment's, and is tried again.
 func (s *search) known() ([]bandit.Trial, error) {
-	if s.store == nil {
-		return nil, nil
-	}
-	filter := history.Filter{Host: s.problem.Host.Fingerprint(), Model: s.problem.Model.Fingerprint(), Target: s.problem.Target, Regime: string(s.regime)}
-	key := s.problem.key(s.regime)
 	var trials []bandit.Trial
-	err := s.store.Records(context.Background(), filter, func(rec history.Record) error {
-		var a target.Arm
-		if rec.Signature != key || json.Unmarshal(rec.Config, &a) != nil {
-			return nil
-		}
+	err := s.earlier(s.regime, key(s.baseArm), func(rec history.Record, a target.Arm) {
 		point, inside := pointOf(s.space, a)
 		var status bandit.Status
-		if inside && status.UnmarshalText([]byte(rec.Status)) == nil {
+		if !inside || status.UnmarshalText([]byte(rec.Status)) != nil {
+			return
+		}
+		if status == bandit.OK || status == bandit.Mismatch || status == bandit.Rejected {
 			trials = append(trials, bandit.Trial{Point: point, Status: status, Costs: rec.Costs, Elapsed: rec.Elapsed})
 		}
-		return nil
 	})
 	return trials, err
 }
 
-// publish keeps the run and makes its result what Plan answers. An inconclusive run publishes nothing: what was
-// learned before stays.
-func (r *tune) publish(cert *Certificate) error {
-	r.tell(Event{Phase: "done", Text: string(cert.Verdict)})
+// earlier calls fn for every record of a regime that was measured here against a yardstick with this kernel table.
+func (r *tune) earlier(regime target.Regime, key string, fn func(history.Record, target.Arm)) error {
 	if r.store == nil {
 		return nil
 	}
-	ctx := context.Background()
-	if len(r.pending) > 0 {
-		if err := r.store.Append(ctx, r.pending...); err != nil {
-			return fmt.Errorf("tune: the measurements could not be kept: %w", err)
+	filter := history.Filter{Host: r.problem.Host.Fingerprint(), Model: r.problem.Model.Fingerprint(), Target: r.problem.Target, Regime: string(regime)}
+	return r.store.Records(context.Background(), filter, func(rec history.Record) error {
+		var a target.Arm
+		if rec.Signature == key && json.Unmarshal(rec.Config, &a) == nil {
+			fn(rec, a)
+		}
+		return nil
+	})
+}
+
+// publish keeps the run and makes its result what Plan answers. A run that decided nothing publishes nothing, and
+// neither does one that was not allowed all usable cores: it holds for less than this host. Each step is tried though
+// another failed, so that a proven result is not lost with a refused record.
+func (r *tune) publish(cert *Certificate) error {
+	defer r.tuner.forget()
+	var learned *history.Learned
+	cert.summarise(r.now().Sub(r.started))
+	if publishes := cert.Verdict != measure.Inconclusive || len(r.wrong) > 0; publishes && r.store != nil {
+		if r.problem.threads() < r.problem.Host.CPU.UsableCores {
+			r.warn(fmt.Sprintf("not published: it holds for at most %d of %d threads; pin it to use it", r.problem.threads(), r.problem.Host.CPU.UsableCores))
+		} else {
+			learned = r.learned(cert)
 		}
 	}
+	cert.Warnings = append(cert.Warnings, r.warnings...)
+	if r.store == nil {
+		return nil
+	}
+	return r.save(cert, learned)
+}
+
+// save writes the last records, the run, and what was learned.
+func (r *tune) save(cert *Certificate, learned *history.Learned) error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	defer cancel()
 	proof, err := json.Marshal(cert)
 	if err != nil {
 		return fmt.Errorf("tune: certificate: %w", err)
 	}
-	run := history.Run{
-		ID: r.run, Started: r.started, Finished: time.Now(), Host: cert.Fingerprint, Model: r.problem.Model.Fingerprint(),
-		Target: r.problem.Target, Objective: string(cert.Objective), Strategy: r.budget.Strategy, Seed: r.budget.Seed,
-		Budget: r.budget.Time, Verdict: string(cert.Verdict), Facts: r.facts(), Certificate: proof,
+	var failed []error
+	if len(r.pending) > 0 {
+		if err := r.store.Append(ctx, r.pending...); err != nil {
+			failed = append(failed, fmt.Errorf("tune: the measurements could not be kept: %w", err))
+		}
 	}
-	if err := r.store.PutRun(ctx, run); err != nil {
-		return fmt.Errorf("tune: the run could not be kept: %w", err)
+	if err := r.store.PutRun(ctx, r.record(cert, proof)); err != nil {
+		failed = append(failed, fmt.Errorf("tune: the run could not be kept: %w", err))
 	}
-	if cert.Verdict == measure.Inconclusive {
-		return nil
+	if learned != nil {
+		learned.Certificate = proof
+		if err := r.store.Publish(ctx, *learned); err != nil {
+			failed = append(failed, fmt.Errorf("tune: the config could not be published: %w", err))
+		}
 	}
-	if err := r.store.Publish(ctx, r.learned(cert, proof)); err != nil {
-		return fmt.Errorf("tune: the config could not be published: %w", err)
-	}
-	r.tuner.forget()
-	return nil
+	return errors.Join(failed...)
 }
 
-func (r *tune) learned(cert *Certificate, proof json.RawMessage) history.Learned {
+// record is the run as history keeps it: when it begins, without a certificate, and when it ends.
+func (r *tune) record(cert *Certificate, proof json.RawMessage) history.Run {
+	run := history.Run{
+		ID: r.run, Started: r.started.UTC(), Host: r.problem.Host.Fingerprint(), Model: r.problem.Model.Fingerprint(),
+		Target: r.problem.Target, Objective: string(r.problem.Objective), Strategy: r.budget.Strategy, Seed: r.budget.Seed,
+		Budget: r.budget.Time, Facts: r.facts(),
+	}
+	if cert != nil {
+		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
+	}
+	return run
+}
+
+func (r *tune) learned(cert *Certificate) *history.Learned {
 	config, err := json.Marshal(cert.Best.Config)
 	if err != nil {
 		panic("tuner: a config always marshals")
 	}
 	h := r.problem.Host
-	return history.Learned{
+	return &history.Learned{
 		Host: cert.Fingerprint, Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
 		Target: r.problem.Target, Objective: string(cert.Objective), Signature: kernels.Signature(),
 		Identity: fields(h.Identity()), Envelope: fields(h.Envelope()), Condition: fields(h.Condition()),
-		Config: config, Certificate: proof, Run: r.run, MeasuredAt: time.Now(), Evaluations: cert.Evaluations + cert.Known,
-		Curve: r.curve(),
+		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations + cert.Known, Curve: r.curve(),
 	}
 }
 
-// curve is the least median cost seen at each thread count.
+// curve is the least cost of an arm at each thread count, relative to the heuristic, over everything known: an arm's
+// cost is the median of all its samples.
 func (r *tune) curve() json.RawMessage {
-	curve := Curve{}
-	filter := history.Filter{Host: r.problem.Host.Fingerprint(), Model: r.problem.Model.Fingerprint(), Target: r.problem.Target, Run: r.run}
-	err := r.store.Records(context.Background(), filter, func(rec history.Record) error {
-		var a target.Arm
-		if len(rec.Samples) == 0 || json.Unmarshal(rec.Config, &a) != nil {
-			return nil
+	curve, heuristic := Curve{}, r.problem.Heuristic()
+	for _, regime := range Regimes {
+		costs := map[target.Arm][]float64{}
+		err := r.earlier(regime, key(heuristic.Arm(regime)), func(rec history.Record, a target.Arm) {
+			costs[a] = append(costs[a], rec.Costs...)
+		})
+		if err != nil {
+			r.warn("the thread curve lacks what could not be read: " + err.Error())
 		}
-		of := curve[target.Regime(rec.Regime)]
-		if of == nil {
-			of = map[int]float64{}
-			curve[target.Regime(rec.Regime)] = of
+		curve[regime] = map[int]float64{}
+		for a, list := range costs {
+			best, ok := curve[regime][a.Threads]
+			if cost := Median(list); cost > 0 && (!ok || cost < best) {
+				curve[regime][a.Threads] = cost
+			}
 		}
-		cost := Median(rec.Samples)
-		if known, ok := of[a.Threads]; !ok || cost < known {
-			of[a.Threads] = cost
-		}
-		return nil
-	})
-	if err != nil {
-		return nil
 	}
 	data, err := json.Marshal(curve)
 	if err != nil {
-		return nil
+		panic("tuner: a curve always marshals")
 	}
 	return data
 }
 
+// facts are all fields of the host's key.
 func (r *tune) facts() map[string]string {
-	facts := map[string]string{}
-	for _, list := range []map[string]string{fields(r.problem.Host.Identity()), fields(r.problem.Host.Envelope()), fields(r.problem.Host.Condition())} {
-		for name, value := range list {
-			facts[name] = value
-		}
-	}
-	return facts
+	h := r.problem.Host
+	return fields(slices.Concat(h.Identity(), h.Envelope(), h.Condition()))
 }
 
 // Median is the middle of a list, the mean of the two middle ones of an even number, 0 of none.

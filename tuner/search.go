@@ -19,9 +19,10 @@ const (
 	duelConfidence = 0.99 // of the interval that must clear the threshold
 	minGain        = 0.01 // a gain below 1 % is not worth another configuration
 	finalists      = 3
-	duelBlocks     = 96 // at most; half prove a gain of 5 % on a noisy shared host
-	leastBlocks    = 12 // between looks, and at the least: below it the interval of three finalists is unbounded
-	duelLooks      = 8  // how often, at the most, a duel asks whether it is decided
+	duelBlocks     = 96                      // at most; half prove a gain of 5 % on a noisy shared host
+	leastBlocks    = 12                      // between looks, and at the least: below it the interval of three finalists is unbounded
+	exhausted      = "nothing left to learn" // why a search ended that was not cut short
+	duelLooks      = 8                       // how often, at the most, a duel asks whether it is decided
 )
 
 // search is the tuning of one regime: what its steps share. Trials are paired with the heuristic, which is the incumbent
@@ -29,6 +30,7 @@ const (
 // of the time on it.
 type search struct {
 	*tune
+	caller      context.Context // to tell an interrupt from the end of the budget
 	regime      target.Regime
 	space       *bandit.Space
 	strategy    bandit.Strategy
@@ -57,23 +59,38 @@ type arm struct {
 	note   string
 }
 
-// regime tunes one regime until end.
-func (r *tune) regime(ctx context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
-	s := &search{tune: r, regime: regime, arms: map[int]*arm{}, end: end, standardArm: r.problem.Default().Arm(regime), baseArm: r.problem.Heuristic().Arm(regime)}
+// regime tunes one regime until end. The error is why it could not be measured at all; the verdict then is undecided.
+func (r *tune) regime(ctx, measuring context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
+	s := &search{
+		tune: r, caller: ctx, regime: regime, arms: map[int]*arm{}, end: end,
+		standardArm: r.problem.Default().Arm(regime), baseArm: r.problem.Heuristic().Arm(regime),
+	}
 	s.verdict = RegimeVerdict{
 		Regime: regime, Verdict: measure.Inconclusive, Default: s.standardArm, Best: s.standardArm,
 		RunnersUp: []RunnerUp{}, Cuts: []Cut{}, Warnings: []string{},
 	}
-	if err := s.begin(ctx); err != nil {
-		if ctx.Err() != nil {
-			s.verdict.Stopped = "interrupted before the default was measured"
-			return s.verdict, nil
+	if err := s.begin(measuring); err != nil {
+		s.verdict.Stopped = s.ended(measuring, err.Error())
+		if measuring.Err() != nil {
+			err = nil
 		}
 		return s.verdict, err
 	}
-	s.explore(ctx)
-	s.duel(ctx)
+	s.explore(measuring)
+	s.duel(measuring)
+	s.flush()
 	return s.verdict, nil
+}
+
+// ended says why a step stopped: somebody interrupted it, the budget ended, or else.
+func (s *search) ended(measuring context.Context, otherwise string) string {
+	switch {
+	case s.caller.Err() != nil:
+		return "interrupted"
+	case measuring.Err() != nil:
+		return "the budget was used up"
+	}
+	return otherwise
 }
 
 // begin makes the space and the strategy, tells it what is known, and prepares the default.
@@ -113,11 +130,25 @@ func (s *search) calibrate(ctx context.Context) (err error) {
 	if s.standard, standard, err = s.ready(ctx, s.standardArm); err != nil {
 		return fmt.Errorf("%s: default %s: %w", s.regime, s.standardArm, err)
 	}
-	if s.base, base, err = s.ready(ctx, s.baseArm); err != nil {
+	s.base, base, err = s.ready(ctx, s.baseArm)
+	if err != nil && ctx.Err() == nil && s.baseArm != s.standardArm {
+		s.disown(err)
+		s.base, base, s.baseArm, err = s.standard, standard, s.standardArm, nil
+	}
+	if err != nil {
 		return fmt.Errorf("%s: heuristic %s: %w", s.regime, s.baseArm, err)
 	}
 	s.block, s.round = 4*base, 2*standard+2*base
 	return s.noise(ctx)
+}
+
+// disown takes down that the heuristic cannot be used here, so that it is neither the yardstick nor the answer.
+func (s *search) disown(err error) {
+	a := &arm{arm: s.baseArm, status: statusOf(err)}
+	s.wrong[s.baseArm] = true
+	s.verdict.Failed++
+	s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("the heuristic %s cannot be used: %v", s.baseArm, err))
+	s.keep(a, bandit.Trial{Status: a.status}, nil, err.Error())
 }
 
 // ready prepares an arm, warms it up, and returns how long one sample of it takes.
@@ -168,16 +199,13 @@ func (s *search) starts() []bandit.Point {
 	add(s.baseArm)
 	add(s.standardArm)
 	snapshot, err := s.tuner.snapshot()
-	if err != nil || snapshot == nil {
-		return points
+	if err != nil {
+		snapshot = nil // told when the run began
 	}
-	for _, c := range s.problem.learned(snapshot) {
-		if c.ok {
-			a := c.plan.Config.Arm(s.regime)
-			add(a)
-			if s.learned == nil && c.source == Measured {
-				s.learned = &a
-			}
+	if v, ok := s.problem.proven(snapshot, s.regime); ok && v.Verdict == measure.Adopt {
+		add(v.Best)
+		if _, inside := pointOf(s.space, v.Best); inside {
+			s.learned = &v.Best
 		}
 	}
 	return points
@@ -193,7 +221,12 @@ func (s *search) tellKnown() {
 	if err != nil {
 		s.warn("earlier measurements could not be read: " + err.Error())
 	}
-	s.verdict.Known = len(trials)
+	points := map[int]bool{}
+	for _, trial := range trials {
+		i, _ := s.space.Index(trial.Point)
+		points[i] = true
+	}
+	s.verdict.Known = len(points)
 	s.strategy.Tell(trials...)
 }
 
@@ -202,7 +235,7 @@ func (s *search) explore(ctx context.Context) {
 	for {
 		switch {
 		case ctx.Err() != nil:
-			s.verdict.Stopped = "interrupted"
+			s.verdict.Stopped = s.ended(ctx, "")
 			return
 		case !s.now().Before(s.searchEnd):
 			s.verdict.Stopped = "the time for searching was used up"
@@ -210,7 +243,7 @@ func (s *search) explore(ctx context.Context) {
 		}
 		asked := s.strategy.Ask(1)
 		if len(asked) == 0 {
-			s.verdict.Stopped = "nothing left to learn"
+			s.verdict.Stopped = exhausted
 			return
 		}
 		for _, trial := range asked {
@@ -230,32 +263,32 @@ func (s *search) evaluate(ctx context.Context, trial bandit.Trial) (bandit.Trial
 	started := s.now()
 	a := s.prepare(ctx, trial.Point)
 	if ctx.Err() != nil {
-		s.verdict.Stopped = "interrupted"
+		s.verdict.Stopped = s.ended(ctx, "")
 		return trial, false
 	}
-	var before measure.Comparison
+	done := bandit.Trial{Point: trial.Point, Status: a.status}
+	note := a.note
+	var samples []float64
 	if a.pair != nil {
-		before = a.pair.Result()
-		for range max(1, trial.Want) {
-			if err := a.pair.Block(ctx); err != nil {
-				a.fail(ctx, err)
-				break
+		before := a.pair.Result()
+		for i := 0; i < max(1, trial.Want) && a.status == bandit.OK; i++ {
+			if err := a.pair.Block(ctx); err != nil && ctx.Err() == nil {
+				s.fail(a, err)
 			}
 		}
-	}
-	done := bandit.Trial{Point: trial.Point, Status: a.status, Elapsed: s.now().Sub(started)}
-	var fresh measure.Comparison
-	if a.pair != nil {
-		fresh = a.pair.Result()
-		for _, l := range fresh.LogRatios[len(before.LogRatios):] {
+		after := a.pair.Result()
+		for _, l := range after.LogRatios[len(before.LogRatios):] {
 			done.Costs = append(done.Costs, math.Exp(-l))
 		}
-		s.verdict.Censored += fresh.Censored - before.Censored
+		samples = after.Cand.Samples[len(before.Cand.Samples):]
+		s.verdict.Censored += after.Censored - before.Censored
+		done.Status, note = a.status, a.note
+		if a.status == bandit.OK && len(done.Costs) == 0 && ctx.Err() == nil {
+			note = "every sample was censored: the host was throttled or its CPU stolen"
+		}
 	}
-	if a.status == bandit.OK && len(done.Costs) == 0 {
-		a.note = "every sample was censored: the host was throttled or its CPU stolen"
-	}
-	s.record(a, done, fresh)
+	done.Elapsed = s.now().Sub(started)
+	s.keep(a, done, samples, note)
 	return done, true
 }
 
@@ -273,46 +306,55 @@ func (s *search) prepare(ctx context.Context, point bandit.Point) *arm {
 	s.arms[i] = a
 	s.verdict.Evaluations++
 	if err != nil {
-		a.fail(ctx, err)
-		s.verdict.Failed++
+		s.fail(a, err)
 		return a
 	}
 	a.pair = s.timer.Pair(s.base, subject)
 	return a
 }
 
-// fail takes down why an arm cannot be measured further; a cancelled context is no fault of the arm.
-func (a *arm) fail(ctx context.Context, err error) {
+// fail takes down why an arm cannot be measured further.
+func (s *search) fail(a *arm, err error) {
+	a.status, a.note = statusOf(err), err.Error()
+	s.verdict.Failed++
+}
+
+// statusOf is the kind of a target's error.
+func statusOf(err error) bandit.Status {
 	switch {
-	case ctx.Err() != nil:
-		return
 	case errors.Is(err, target.ErrMismatch):
-		a.status = bandit.Mismatch
+		return bandit.Mismatch
 	case errors.Is(err, target.ErrRejected):
-		a.status = bandit.Rejected
+		return bandit.Rejected
 	case errors.Is(err, target.ErrOutOfMemory):
-		a.status = bandit.OutOfMemory
-	default:
-		a.status = bandit.Crash
+		return bandit.OutOfMemory
 	}
-	a.note = err.Error()
+	return bandit.Crash
 }
 
 // duel compares the most promising arms with the default on fresh samples, those of the search being biased by the
 // choice, and decides. The intervals are widened for the number of finalists (Bonferroni), since the best is taken.
+// Where an earlier run proved an arm, nothing is decided unless that arm could be compared again, or turned out wrong.
 func (s *search) duel(ctx context.Context) {
-	var duels []contender
 	rivals := s.rivals()
+	if len(rivals) == 0 {
+		if s.verdict.Stopped == exhausted && s.verdict.Evaluations+s.verdict.Known > 0 { // all but the default failed
+			s.verdict.Verdict = measure.Keep
+		}
+		return
+	}
+	var duels []contender
 	for i, a := range rivals {
 		share := s.end.Sub(s.now()) / time.Duration(len(rivals)-i)
-		c := s.compare(ctx, a, len(rivals), share)
-		if c.Blocks > 0 {
+		c, err := s.compare(ctx, a, len(rivals), share)
+		if c.Blocks > 0 && err == nil {
 			duels = append(duels, contender{arm: a, comparison: c, verdict: measure.Decide(c, minGain, 0)})
+			continue
 		}
-	}
-	if len(rivals) == 0 && ctx.Err() == nil { // nothing but the default works here
-		s.verdict.Verdict = measure.Keep
-		s.verdict.Ratio = Ratio{Estimate: 1, Low: 1, High: 1, Confidence: duelConfidence}
+		if s.learned != nil && a == *s.learned && !errors.Is(err, target.ErrMismatch) {
+			s.verdict.Warnings = append(s.verdict.Warnings, "what an earlier run proved could not be compared again, and stays")
+			return
+		}
 	}
 	if len(duels) > 0 {
 		s.settle(duels)
@@ -326,44 +368,46 @@ type contender struct {
 	verdict    measure.Verdict
 }
 
-// rivals are the arms that duel with the default: the strategy's best and what an earlier run proved.
+// rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved,
+// then the strategy's best.
 func (s *search) rivals() []target.Arm {
+	var list []target.Arm
+	if s.learned != nil && *s.learned != s.standardArm {
+		list = append(list, *s.learned)
+	}
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round))))
 	recommended, ok := s.strategy.(bandit.Recommender)
 	if !ok {
-		return nil
+		return list
 	}
-	var list []target.Arm
 	for _, point := range recommended.Recommend(finalists + 1) {
-		if a := s.problem.armAt(s.space, point); a != s.standardArm {
+		if a := s.problem.armAt(s.space, point); len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}
-	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round)))) // as many as there is time to decide on
-	list = list[:min(most, len(list))]
-	if s.learned == nil || *s.learned == s.standardArm || slices.Contains(list, *s.learned) {
-		return list
-	}
-	return append(list[:min(most-1, len(list))], *s.learned)
+	return list
 }
 
-// compare duels one finalist with the default in at most share.
-func (s *search) compare(ctx context.Context, a target.Arm, of int, share time.Duration) measure.Comparison {
+// compare duels one finalist with the default in at most share. When ctx ends, what was measured by then counts.
+func (s *search) compare(ctx context.Context, a target.Arm, of int, share time.Duration) (measure.Comparison, error) {
 	s.tell(Event{Phase: "duel", Regime: s.regime, Text: "duel with the default: " + a.String(), Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size()})
+	var c measure.Comparison
 	subject, err := s.target.Prepare(ctx, s.regime, a)
+	if err == nil {
+		blocks := min(max(int(share*4/5/s.round), leastBlocks), duelBlocks) // a fifth is for warming up and for luck
+		c, err = s.timer.Compare(ctx, s.standard, subject, measure.CompareOptions{
+			Blocks: blocks, Looks: min(duelLooks, blocks/leastBlocks),
+			Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain,
+		})
+		s.verdict.Censored += c.Censored
+	}
+	if ctx.Err() != nil {
+		return c, nil
+	}
 	if err != nil {
-		return measure.Comparison{}
-	}
-	blocks := min(max(int(share*4/5/s.round), leastBlocks), duelBlocks) // a fifth is for warming up and for luck
-	c, err := s.timer.Compare(ctx, s.standard, subject, measure.CompareOptions{
-		Blocks: blocks, Looks: min(duelLooks, blocks/leastBlocks),
-		Confidence: 1 - (1-duelConfidence)/float64(of), MinGain: minGain,
-	})
-	s.verdict.Censored += c.Censored
-	if err != nil && ctx.Err() == nil {
 		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", a, err))
-		return measure.Comparison{}
 	}
-	return c
+	return c, err
 }
 
 // settle takes the winner among the contenders.
@@ -391,27 +435,36 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 	}
 	point, _ := pointOf(s.space, a)
 	i, _ := s.space.Index(point)
-	if known := s.arms[i]; known != nil && known.pair != nil {
+	if known := s.arms[i]; known != nil && known.pair != nil && known.pair.Result().Blocks > 0 {
 		return known.pair.Result().Ratio
 	}
 	return 0
 }
 
-// winner is the fastest of those that are proven better, or of all where none is, unless the duel cannot tell others
-// from it: then what an earlier run proved stays, else the strategy's order decides, which rests on all evidence, that
-// of earlier runs too, and not on the luck of one duel. So the same host mostly gives the same answer.
+// winner is the fastest of those that are proven better; where none is, of those that are undecided, since a gain is then
+// not ruled out; else of all. Others that the duel cannot tell from it are as good: then what an earlier run proved
+// stays, else the strategy's order decides, which rests on all evidence and not on the luck of one duel. So the same host
+// mostly gives the same answer. And what an earlier run proved is not replaced by a slower arm because this run could
+// not prove it again.
 func (s *search) winner(duels []contender) contender {
-	proven := slices.DeleteFunc(slices.Clone(duels), func(d contender) bool { return d.verdict != measure.Adopt })
-	if len(proven) == 0 {
-		proven = duels
+	var group []contender
+	for _, verdict := range []measure.Verdict{measure.Adopt, measure.Inconclusive, measure.Keep} {
+		for _, d := range duels {
+			if d.verdict == verdict {
+				group = append(group, d)
+			}
+		}
+		if len(group) > 0 {
+			break
+		}
 	}
-	fastest := slices.MaxFunc(proven, func(a, b contender) int { return cmp.Compare(a.comparison.Ratio, b.comparison.Ratio) })
-	tied := slices.DeleteFunc(slices.Clone(proven), func(d contender) bool { return d.comparison.Ratio < fastest.comparison.Low })
-	for _, d := range tied {
-		if s.learned != nil && d.arm == *s.learned {
+	fastest := slices.MaxFunc(group, func(a, b contender) int { return cmp.Compare(a.comparison.Ratio, b.comparison.Ratio) })
+	for _, d := range duels {
+		if s.learned != nil && d.arm == *s.learned && d.verdict != measure.Keep && d.comparison.Ratio >= fastest.comparison.Low {
 			return d
 		}
 	}
+	tied := slices.DeleteFunc(group, func(d contender) bool { return d.comparison.Ratio < fastest.comparison.Low })
 	return tied[0]
 }
 
@@ -426,7 +479,7 @@ func ratioOf(c measure.Comparison) Ratio {
 
 // report tells the progress of the search.
 func (s *search) report(point bandit.Point) {
-	if s.leader == "" || s.now().Sub(s.led) > time.Second {
+	if s.led.IsZero() || s.now().Sub(s.led) > time.Second {
 		s.lead()
 	}
 	s.tell(Event{
@@ -443,11 +496,10 @@ func (s *search) lead() {
 	}
 	s.led = s.now()
 	for _, best := range r.Recommend(1) {
+		s.leader, s.ratio = s.problem.armAt(s.space, best).String(), 0
 		i, _ := s.space.Index(best)
 		if a := s.arms[i]; a != nil && a.pair != nil {
-			s.leader, s.ratio = a.arm.String(), a.pair.Result().Ratio
+			s.ratio = a.pair.Result().Ratio
 		}
 	}
 }
-
-func (s *search) warn(text string) { s.warnings = append(s.warnings, text) }

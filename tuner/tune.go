@@ -54,7 +54,9 @@ type tune struct {
 	seq      uint32
 	started  time.Time
 	deadline time.Time
-	pending  []history.Record // not yet accepted by the store
+	pending  []history.Record    // not yet accepted by the store
+	wrong    map[target.Arm]bool // heuristics that failed their verification
+	retry    time.Time           // when the store is offered them again after it refused
 	warnings []string
 }
 
@@ -67,61 +69,82 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	if err != nil {
 		return nil, err
 	}
-	var note string
-	if r.store, note, err = t.openStore(ctx); err != nil {
+	if err := r.openStore(ctx); err != nil {
 		return nil, err
-	}
-	if note != "" {
-		r.warnings = append(r.warnings, note)
 	}
 	unlock, err := r.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if r.proven() {
-		r.deadline = r.started.Add(time.Duration(resumeShare * float64(budget.Time)))
-	}
+	r.resume()
 	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
 	if err := r.open(measuring); err != nil {
-		return nil, r.outOfTime(ctx, measuring, err)
+		return r.outOfTime(ctx, measuring, err)
 	}
 	defer r.target.Close()
 	return r.measure(ctx, measuring)
 }
 
+// openStore opens the history for this run and takes down what is doubtful about it.
+func (r *tune) openStore(ctx context.Context) error {
+	store, note, err := r.tuner.openStore(ctx)
+	if err != nil || store == nil {
+		return err
+	}
+	r.store = store
+	if note != "" {
+		r.warn(note)
+	}
+	for _, w := range store.Warnings() {
+		r.warn(w.Error())
+	}
+	return store.PutRun(ctx, r.record(nil, nil))
+}
+
+func (r *tune) warn(text string) { r.warnings = append(r.warnings, text) }
+
 // ErrNoBudget means that the budget ended before anything could be measured.
 var ErrNoBudget = errors.New("no budget left to measure")
 
-// outOfTime tells a budget that was too small for the set-up from other failures of it.
-func (r *tune) outOfTime(ctx, measuring context.Context, err error) error {
+// outOfTime is the outcome of a run that ended while it set up: a certificate where somebody interrupted it.
+func (r *tune) outOfTime(ctx, measuring context.Context, err error) (*Certificate, error) {
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("tune: interrupted before anything was measured: %w", ctx.Err())
+		cert := r.certificate()
+		cert.Interrupted = true
+		r.inherit(cert)
+		return cert, r.finish(cert)
 	case measuring.Err() != nil:
-		return fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, r.budget.Time)
+		return nil, fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, r.budget.Time)
 	}
-	return err
+	return nil, err
 }
 
 // resumeShare is the part of the budget that a run may use which begins with a config proven by an earlier one: the
 // space is mostly known, and what remains is to refine it and to confirm the result.
 const resumeShare = 0.5
 
-// proven reports whether an earlier run proved a config for this very problem.
-func (r *tune) proven() bool {
+// resume cuts the budget where earlier runs decided every regime of the objective, unless a strategy was asked for by
+// name.
+func (r *tune) resume() {
+	if r.budget.Strategy != "" && r.budget.Strategy != "auto" {
+		return
+	}
 	snapshot, err := r.tuner.snapshot()
 	if err != nil {
-		return false
+		r.warn("the learned configs could not be read: " + err.Error())
+		return
 	}
-	for _, l := range r.problem.entries(snapshot) {
-		if c := r.problem.candidate(l); c.ok && c.source == Measured && l.Objective == string(r.problem.Objective) {
-			return true
+	for _, regime := range Regimes {
+		if _, ok := r.problem.proven(snapshot, regime); !ok && r.problem.Objective.share(regime) > 0 {
+			return
 		}
 	}
-	return false
+	r.deadline = r.started.Add(time.Duration(resumeShare * float64(r.budget.Time)))
+	r.tell(Event{Phase: "setup", Text: "earlier runs decided every regime: half the budget is enough to refine and confirm"})
 }
 
 func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, error) {
@@ -136,7 +159,7 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 		return nil, err
 	}
 	now := t.opt.Now()
-	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(time.Now()), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
+	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), wrong: map[target.Arm]bool{}, now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
 }
 
 // until bounds ctx by a moment on the run's clock.
@@ -177,7 +200,7 @@ func (r *tune) open(ctx context.Context) error {
 	rig, err := r.tuner.opt.Rig(ctx, r.problem, r.budget.Seed)
 	r.target, r.timer = rig.Target, rig.Timer
 	if cpu, ok := rig.Target.(holder); ok && cpu.Note() != "" {
-		r.warnings = append(r.warnings, "the target "+cpu.Note())
+		r.warn("the target " + cpu.Note())
 	}
 	return err
 }
@@ -186,20 +209,49 @@ func (r *tune) open(ctx context.Context) error {
 // with the budget as well.
 func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
 	cert := r.certificate()
+	var failures []error
 	for i, regime := range Regimes {
 		share := r.share(i)
 		if share == 0 {
 			continue
 		}
-		verdict, err := r.regime(measuring, regime, r.now().Add(share))
-		if err != nil {
-			return nil, err
+		verdict, err := r.regime(ctx, measuring, regime, r.now().Add(share))
+		if err != nil { // one regime that cannot be measured is no reason to lose the others
+			failures = append(failures, err)
+			r.warn(err.Error())
 		}
 		cert.Regimes = append(cert.Regimes, verdict)
 	}
+	if len(failures) == len(cert.Regimes) {
+		return nil, errors.Join(failures...)
+	}
+	r.inherit(cert)
 	r.roofline(measuring, cert)
 	cert.Interrupted, cert.NoiseFloor = ctx.Err() != nil, r.floor
 	return cert, r.finish(cert)
+}
+
+// inherit gives every regime its setting: what this run decided, else what an earlier one did, which the certificate
+// then carries on, else the heuristic, or the default where the heuristic turned out wrong. So a run never changes the
+// answer for a regime that it did not decide.
+func (r *tune) inherit(cert *Certificate) {
+	snapshot, err := r.tuner.snapshot()
+	if err != nil {
+		snapshot = nil // told when the run began
+	}
+	heuristic, standard := r.problem.Heuristic(), r.problem.Default()
+	for _, regime := range Regimes {
+		arm := heuristic.Arm(regime)
+		if v, ok := cert.proof(regime); ok {
+			arm = v.winner()
+		} else if v, ok := r.problem.proven(snapshot, regime); ok {
+			cert.Inherited = append(cert.Inherited, v)
+			arm = v.winner()
+		} else if r.wrong[arm] {
+			arm = standard.Arm(regime)
+		}
+		cert.Best.Config = cert.Best.Config.with(regime, arm)
+	}
 }
 
 // share is the time the i-th regime may take: its part of what is left, so that time an earlier regime did not need
@@ -220,47 +272,17 @@ func (r *tune) certificate() *Certificate {
 	standard := r.problem.Default()
 	return &Certificate{
 		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
-		Target: r.target.Name(), Run: fmt.Sprintf("%016x", r.run),
+		Target: r.problem.Target, Run: fmt.Sprintf("%016x", r.run),
 		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
-		Regimes: []RegimeVerdict{}, Warnings: []string{},
+		Regimes: []RegimeVerdict{}, Inherited: []RegimeVerdict{}, Warnings: []string{},
 	}
 }
 
 // finish completes the certificate, keeps what the store did not take before, and publishes.
 func (r *tune) finish(cert *Certificate) error {
-	verdicts := map[target.Regime]RegimeVerdict{}
-	for _, v := range cert.Regimes {
-		verdicts[v.Regime] = v
-	}
-	for _, regime := range Regimes {
-		*cert.Best.Config.setting(regime) = r.settle(regime, verdicts[regime])
-	}
-	cert.Warnings = append(cert.Warnings, r.warnings...)
-	cert.summarise(r.now().Sub(r.started))
 	cert.Best.Config.WorkspaceBytes = cert.Best.Config.workspace(r.problem.Model)
+	r.tell(Event{Phase: "done", Text: "keeping the result"})
 	return r.publish(cert)
-}
-
-// settle is the setting that a regime gets: what this run proved, else what an earlier one did; without either, the
-// default where it was measured and not beaten, and the heuristic where nothing was measured at all.
-func (r *tune) settle(regime target.Regime, v RegimeVerdict) Setting {
-	standard := r.problem.Default()
-	switch v.Verdict {
-	case measure.Adopt:
-		won := standard.with(regime, v.Best)
-		return *won.setting(regime)
-	case measure.Keep:
-		return *standard.setting(regime)
-	}
-	snapshot, err := r.tuner.snapshot()
-	if err != nil {
-		snapshot = nil // its damage was told when the store was opened
-	}
-	plan := r.problem.plan(snapshot)
-	if plan.Source == Heuristic && v.DefaultNs > 0 {
-		return *standard.setting(regime)
-	}
-	return *plan.Config.setting(regime)
 }
 
 // rooflineTime is kept back for the comparison with the read loop.
@@ -274,29 +296,18 @@ type holder interface {
 	Note() string
 }
 
-// roofline compares the decode setting that will be published with a plain read loop over the same weights.
+// roofline compares the decode setting that will be used with a plain read loop over the same weights.
 func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 	cpu, ok := r.target.(holder)
-	if !ok || len(cert.Regimes) == 0 || cert.Regimes[0].Regime != target.Decode {
+	if !ok || r.problem.Objective.share(target.Decode) == 0 || ctx.Err() != nil {
 		return
 	}
 	r.tell(Event{Phase: "roofline", Text: "comparing decode with a plain read of the same weights"})
-	d := cert.Regimes[0]
-	arm := d.Default
-	if d.Verdict == measure.Adopt {
-		arm = d.Best
+	arm := cert.Best.Config.Arm(target.Decode)
+	c, err := r.againstReading(ctx, cpu, arm)
+	if err != nil && ctx.Err() == nil {
+		r.warn("decode could not be compared with a plain read: " + err.Error())
 	}
-	decode, err := r.target.Prepare(ctx, target.Decode, arm)
-	if err != nil {
-		return
-	}
-	read, err := cpu.ReadSubject(arm.Threads)
-	if err != nil {
-		return
-	}
-	ctx, cancel := r.until(ctx, r.deadline)
-	defer cancel()
-	c, _ := r.timer.Compare(ctx, decode, read, measure.CompareOptions{Blocks: 12, Looks: 1})
 	if c.Blocks == 0 {
 		return
 	}
@@ -304,6 +315,18 @@ func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 		ReadBandwidth: float64(cpu.WeightBytes()) / c.Cand.Median * 1e9, ReadThreads: arm.Threads,
 		DecodeFraction: 1 / c.Ratio, WeightBytes: cpu.WeightBytes(), Residency: cpu.Residency(),
 	}
+}
+
+func (r *tune) againstReading(ctx context.Context, cpu holder, arm target.Arm) (measure.Comparison, error) {
+	decode, err := r.target.Prepare(ctx, target.Decode, arm)
+	if err != nil {
+		return measure.Comparison{}, err
+	}
+	read, err := cpu.ReadSubject(arm.Threads)
+	if err != nil {
+		return measure.Comparison{}, err
+	}
+	return r.timer.Compare(ctx, decode, read, measure.CompareOptions{Blocks: 12, Looks: 1})
 }
 
 func (r *tune) tell(e Event) {

@@ -44,8 +44,11 @@ type Tuner struct {
 	opt    Options
 	reader *history.Reader // nil without a store
 
-	host  func() (probe.Host, error)
+	opened    time.Time
+	measuring sync.Mutex // held by the one run that measures
+
 	mu    sync.RWMutex
+	host  *probe.Host // nil until it was probed
 	plans map[string]*remembered
 }
 
@@ -53,7 +56,7 @@ type Tuner struct {
 type remembered struct {
 	plan     Plan
 	snapshot *history.Snapshot
-	checked  atomic.Int64 // unix nanoseconds
+	checked  atomic.Int64 // nanoseconds since the tuner was opened, by the clock that nobody sets
 }
 
 // fresh is how long a plan is served before the published snapshot is looked at again (a stat, 1 µs).
@@ -68,16 +71,10 @@ func Open(opt Options) (*Tuner, error) {
 	if opt.Rig == nil {
 		opt.Rig = liveCPU
 	}
-	t := &Tuner{opt: opt, plans: map[string]*remembered{}}
+	t := &Tuner{opt: opt, opened: time.Now(), host: opt.Host, plans: map[string]*remembered{}}
 	if opt.Store != "" {
 		t.reader = history.NewReader(opt.Store)
 	}
-	t.host = sync.OnceValues(func() (probe.Host, error) {
-		if opt.Host != nil {
-			return *opt.Host, nil
-		}
-		return probe.Local(context.Background())
-	})
 	return t, nil
 }
 
@@ -91,7 +88,7 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 	t.mu.RLock()
 	known := t.plans[name]
 	t.mu.RUnlock()
-	now := time.Now().UnixNano()
+	now := int64(time.Since(t.opened))
 	if known != nil && now-known.checked.Load() < int64(fresh) {
 		return known.plan, nil
 	}
@@ -113,7 +110,7 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
 	}
-	made.checked.Store(time.Now().UnixNano())
+	made.checked.Store(int64(time.Since(t.opened)))
 	t.mu.Lock()
 	t.plans[name] = made
 	t.mu.Unlock()
@@ -132,11 +129,25 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err := m.Tunable(); err != nil {
 		return Problem{}, err
 	}
-	host, err := t.host()
+	host, err := t.probe(ctx)
 	if err != nil {
 		return Problem{}, err
 	}
 	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, Layout: kernels.I2S}, nil
+}
+
+// probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
+func (t *Tuner) probe(ctx context.Context) (probe.Host, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.host != nil {
+		return *t.host, nil
+	}
+	host, err := probe.Local(ctx)
+	if err == nil {
+		t.host = &host
+	}
+	return host, err
 }
 
 // snapshot reads what was published; nil without error where nothing was.

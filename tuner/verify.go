@@ -58,10 +58,18 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	if err != nil {
 		return nil, err
 	}
+	unlock, err := r.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
 	if err := r.open(measuring); err != nil {
-		return nil, r.outOfTime(ctx, measuring, err)
+		if _, late := r.outOfTime(ctx, measuring, err); late != nil {
+			return nil, late
+		}
+		return nil, ctx.Err()
 	}
 	defer r.target.Close()
 	v := &Verification{Verdict: Confirmed, Model: plan.Model, Source: plan.Source}
@@ -108,14 +116,14 @@ func (r *tune) check(ctx context.Context, regime target.Regime, learned target.A
 	}
 	ctx, cancel := r.until(ctx, end)
 	defer cancel()
-	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: duelBlocks, Confidence: duelConfidence})
+	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: duelBlocks, Looks: duelLooks, Confidence: duelConfidence, MinGain: -slack})
 	c.Ratio = ratioOf(result)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.Verdict, c.Reason = Failed, err.Error()
 	case result.Blocks < leastBlocks:
 		c.Reason = "too few samples within the budget"
-	case result.High < 1:
+	case result.High < 1-slack:
 		c.Verdict = Failed
 	case result.Low > 1-slack:
 		c.Verdict = Confirmed
