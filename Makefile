@@ -44,6 +44,7 @@ generate: ## regenerate the assembly from its generators
 generate-check: ## the committed assembly is what its generators make
 	$(GO) generate ./kernels/...
 	git diff --exit-code -- kernels
+	@test -z "$$(git status --porcelain -- kernels)" || { echo "not committed:"; git status --porcelain -- kernels; exit 1; }
 
 cross: ## it builds without cgo and for arm64, and the tests of kernels and tuner pass without assembly
 	CGO_ENABLED=0 $(GO) build ./...
@@ -52,9 +53,10 @@ cross: ## it builds without cgo and for arm64, and the tests of kernels and tune
 
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
-	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	@set -e; pkgs=$$($(GO) list ./...); for pkg in $$pkgs; do \
+	  list=$$($(GO) test -list '^Fuzz' $$pkg) || { echo "$$list"; exit 1; }; \
+	  for target in $$list; do case $$target in Fuzz*) \
+	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg;; esac; \
 	  done; done
 
 bench: ## the Go benchmarks of every package
@@ -63,7 +65,7 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## what make check needs beyond Go and gcc (nothing yet: tools are run by name and version through the Go module proxy)
+deps: ## download the Go modules that the build, the tests and the generators of the assembly need
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
 

@@ -2,8 +2,11 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -45,7 +48,7 @@ type Bench struct {
 	WeightsPerSecond float64          `json:"weights_per_second"` // N K per matmul
 	Limit            string           `json:"limit"`              // "read" at M = 1, else "int8 peak", of the kernel's own instruction set
 	FractionOfLimit  float64          `json:"fraction_of_limit"`  // from pairs with the limit's loop, interleaved
-	Low              float64          `json:"fraction_low"`
+	Low              float64          `json:"fraction_low"`       // 0 to 0: too few samples for an interval
 	High             float64          `json:"fraction_high"`
 	Samples          int              `json:"samples"`
 	Spread           float64          `json:"spread"` // coefficient of variation of the samples
@@ -124,9 +127,9 @@ func (b *bench) kernel(ctx context.Context, shape model.Shape, k kernels.Kernel)
 	}
 	defer cpu.Close()
 	if note := cpu.Note(); note != "" {
-		b.report.Warnings = append(b.report.Warnings, note)
+		b.warn(note)
 	}
-	for _, threads := range benchThreads(b.host.CPU.UsableCores) {
+	for _, threads := range BenchThreads(b.host.CPU.UsableCores) {
 		if err := b.limits(ctx, cpu, k, threads); err != nil {
 			return err
 		}
@@ -140,8 +143,11 @@ func (b *bench) kernel(ctx context.Context, shape model.Shape, k kernels.Kernel)
 	return nil
 }
 
-// benchThreads are 1 and the bound, with the powers of two between.
-func benchThreads(usable int) []int {
+// BenchThreads are the thread counts of a table: 1 and the bound, with the powers of two between.
+func BenchThreads(usable int) []int {
+	if usable < 1 {
+		return nil
+	}
 	var counts []int
 	for n := 1; n < usable; n *= 2 {
 		counts = append(counts, n)
@@ -171,9 +177,28 @@ func (b *bench) limits(ctx context.Context, cpu *target.CPU, k kernels.Kernel, t
 	if err != nil {
 		return err
 	}
+	if reading.N == 0 || multiplying.N == 0 {
+		b.warn(fmt.Sprintf("the limits with %d threads are unknown: the host disturbed every sample", threads))
+		return nil
+	}
 	b.report.ReadBandwidth[threads] = float64(cpu.WeightBytes()) / reading.Median * 1e9
 	b.report.Int8Peak[threads] = 1e9 / multiplying.Median
 	return nil
+}
+
+// kind is a doubt without the figures of its case, which the rows show.
+func kind(doubt error) string {
+	if cause := errors.Unwrap(doubt); cause != nil {
+		return cause.Error()
+	}
+	return doubt.Error()
+}
+
+// warn adds a warning to the report unless it is there already.
+func (b *bench) warn(text string) {
+	if !slices.Contains(b.report.Warnings, text) {
+		b.report.Warnings = append(b.report.Warnings, text)
+	}
 }
 
 // row measures one row in pairs with its limit.
@@ -198,7 +223,14 @@ func (b *bench) row(ctx context.Context, cpu *target.CPU, row *Bench, layers int
 	if err != nil {
 		return err
 	}
-	b.fill(row, c, unit, layers)
+	for _, w := range c.Warnings {
+		b.warn("some rows: " + kind(w))
+	}
+	if c.Blocks == 0 {
+		b.warn(fmt.Sprintf("no row for %s on %d x %d, M = %d, %d threads: the host disturbed every sample", row.Kernel, row.N, row.K, row.M, row.Threads))
+		return nil
+	}
+	row.fill(c, unit, layers)
 	b.report.Rows = append(b.report.Rows, *row)
 	if b.opt.Progress != nil {
 		b.opt.Progress(*row)
@@ -219,12 +251,16 @@ func (b *bench) limit(cpu *target.CPU, row *Bench, layers int) (limit measure.Su
 }
 
 // fill turns a comparison, whose costs are of one token through all layers, into the figures of one matmul.
-func (b *bench) fill(row *Bench, c measure.Comparison, unit float64, layers int) {
+// Without an interval, Low and High stay 0.
+func (row *Bench) fill(c measure.Comparison, unit float64, layers int) {
 	weights := float64(row.N) * float64(row.K)
 	row.MedianSeconds = c.Base.Median * float64(row.M) / float64(layers) / 1e9
 	row.WeightsPerSecond = weights / row.MedianSeconds
 	row.OpsPerSecond = 2 * weights * float64(row.M) / row.MedianSeconds
 	row.BytesPerSecond = float64(row.WorkingSetBytes) / float64(layers) / row.MedianSeconds
-	row.FractionOfLimit, row.Low, row.High = unit/c.Ratio, unit/c.High, unit/c.Low
+	row.FractionOfLimit = unit / c.Ratio
+	if c.High < math.MaxFloat64 {
+		row.Low, row.High = unit/c.High, unit/c.Low
+	}
 	row.Samples, row.Spread = c.Base.N, c.Base.CV
 }

@@ -52,8 +52,8 @@ func writeBench(w io.Writer, r *tuner.BenchReport) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tab, "N\tK\tM\tthreads\tµs\tGB/s\tGOPS\tof limit\tinterval\tspread\t  \tkernel\t")
 	for _, b := range r.Rows {
-		fmt.Fprintf(tab, "%d\t%d\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.3f %s\t%.3f-%.3f\t%.1f %%\t  \t%s %s\t\n", b.N, b.K, b.M, b.Threads, 1e6*b.MedianSeconds, b.BytesPerSecond/1e9, b.OpsPerSecond/1e9,
-			b.FractionOfLimit, b.Limit, b.Low, b.High, 100*b.Spread, b.Kernel, b.Blocking.Tile)
+		fmt.Fprintf(tab, "%d\t%d\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.3f %s\t%s\t%.1f %%\t  \t%s %s\t\n", b.N, b.K, b.M, b.Threads, 1e6*b.MedianSeconds, b.BytesPerSecond/1e9, b.OpsPerSecond/1e9,
+			b.FractionOfLimit, b.Limit, interval(tuner.Ratio{Low: b.Low, High: b.High}), 100*b.Spread, b.Kernel, b.Blocking.Tile)
 	}
 	tab.Flush()
 	for _, warning := range r.Warnings {

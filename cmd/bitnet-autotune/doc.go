@@ -25,6 +25,12 @@ is a switch over os.Args, which every peer outgrew.
 2026-11-21: every flag can be set by an environment variable and by a key of the config file, by one rule over the flag
 set instead of a list of supported variables: no list can drift.
 
+2026-11-21: a key of the config file that is no verb's flag is refused. Passing it over, as for a newer version's key,
+would hide a misspelt one.
+
+2026-11-21: run ids are 16 hex digits wherever the command prints them. The history's own JSON, stored and exported, has
+decimals: its format has a version, and a build that reads version 1 must read what this one writes.
+
 2026-11-21: github.com/rs/zerolog writes the log lines, for people on stderr. The library packages do not log.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.

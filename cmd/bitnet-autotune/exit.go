@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
@@ -44,7 +45,7 @@ func exitCode(err error) int {
 		return c.code
 	case errors.Is(err, tuner.ErrBadBudget), errors.Is(err, model.ErrUnknown):
 		return exitUsage
-	case errors.Is(err, tuner.ErrBusy), errors.Is(err, tuner.ErrNoBudget):
+	case errors.Is(err, tuner.ErrBusy), errors.Is(err, history.ErrBusy), errors.Is(err, tuner.ErrNoBudget):
 		return exitBusy
 	case errors.Is(err, tuner.ErrNothingLearned):
 		return exitInconclusive

@@ -40,9 +40,10 @@ func (a *app) readHistory() (*history.Store, error) {
 
 func (a *app) historyList() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the runs, newest last",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the runs, newest last",
+		Example: "  bitnet-autotune history list --format json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.readHistory()
 			if err != nil {
@@ -52,9 +53,43 @@ func (a *app) historyList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(runs, func(w io.Writer) { writeRuns(w, runs) })
+			docs := make([]runDoc, len(runs))
+			for i, r := range runs {
+				docs[i] = newRunDoc(r)
+			}
+			return a.print(docs, func(w io.Writer) { writeRuns(w, runs) })
 		},
 	}
+}
+
+// runDoc is a run with its id as all verbs print it. The history's own JSON has decimals, which stay what they are.
+type runDoc struct {
+	ID string `json:"id"` // in place of Run.ID
+	history.Run
+}
+
+func newRunDoc(r history.Run) runDoc { return runDoc{ID: runID(r.ID), Run: r} }
+
+// recordDoc is a record likewise.
+type recordDoc struct {
+	Run string `json:"run"` // in place of Record.Run
+	history.Record
+}
+
+// runID spells a run's id as history list and the certificate do.
+func runID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// parseRunID reads an id of 16 hex digits, or the longer decimal that history export writes.
+func parseRunID(s string) (uint64, error) {
+	base := 16
+	if len(s) > 16 {
+		base = 10
+	}
+	id, err := strconv.ParseUint(s, base, 64)
+	if err != nil {
+		return 0, usage(fmt.Errorf("run %q: 16 hex digits as history list prints them, or the decimal of history export", s))
+	}
+	return id, nil
 }
 
 func writeRuns(w io.Writer, runs []history.Run) {
@@ -65,20 +100,21 @@ func writeRuns(w io.Writer, runs []history.Run) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "run\tstarted\ttook\tverdict\ttarget\tobjective\tmodel")
 	for _, r := range runs {
-		fmt.Fprintf(tab, "%016x\t%s\t%.0f s\t%s\t%s\t%s\t%.12s\n", r.ID, r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Seconds(), r.Verdict, r.Target, r.Objective, r.Model)
+		fmt.Fprintf(tab, "%s\t%s\t%.0f s\t%s\t%s\t%s\t%.12s\n", runID(r.ID), r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Seconds(), r.Verdict, r.Target, r.Objective, r.Model)
 	}
 	tab.Flush()
 }
 
 func (a *app) historyShow() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show RUN",
-		Short: "Show a run: its certificate and its measurements",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show RUN",
+		Short:   "Show a run: its certificate and its measurements",
+		Example: "  bitnet-autotune history show 1a2b3c4d5e6f7081",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseUint(args[0], 16, 64)
+			id, err := parseRunID(args[0])
 			if err != nil {
-				return usage(fmt.Errorf("run %q: 16 hex digits as history list prints them", args[0]))
+				return err
 			}
 			store, err := a.readHistory()
 			if err != nil {
@@ -91,8 +127,8 @@ func (a *app) historyShow() *cobra.Command {
 
 // runReport is a run with its measurements.
 type runReport struct {
-	Run     history.Run      `json:"run"`
-	Records []history.Record `json:"records"`
+	Run     runDoc      `json:"run"`
+	Records []recordDoc `json:"records"`
 }
 
 func (a *app) showRun(cmd *cobra.Command, store *history.Store, id uint64) error {
@@ -104,9 +140,9 @@ func (a *app) showRun(cmd *cobra.Command, store *history.Store, id uint64) error
 		if r.ID != id {
 			continue
 		}
-		report := runReport{Run: r}
+		report := runReport{Run: newRunDoc(r), Records: []recordDoc{}}
 		err := store.Records(cmd.Context(), history.Filter{Run: id}, func(rec history.Record) error {
-			report.Records = append(report.Records, rec)
+			report.Records = append(report.Records, recordDoc{runID(rec.Run), rec})
 			return nil
 		})
 		if err != nil {
@@ -114,16 +150,16 @@ func (a *app) showRun(cmd *cobra.Command, store *history.Store, id uint64) error
 		}
 		return a.print(report, func(w io.Writer) { writeRun(w, report) })
 	}
-	return fmt.Errorf("history: no run %016x in %s: see history list", id, a.store)
+	return fmt.Errorf("history: no run %s in %s: see history list", runID(id), a.store)
 }
 
 func writeRun(w io.Writer, r runReport) {
-	writeRuns(w, []history.Run{r.Run})
+	writeRuns(w, []history.Run{r.Run.Run})
 	fmt.Fprintln(w)
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "#\tregime\tstatus\tcost to default\tsetting")
+	fmt.Fprintln(tab, "#\tregime\tstatus\tcost to heuristic\tsetting")
 	for _, rec := range r.Records {
-		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%s\n", rec.Seq, rec.Regime, rec.Status, costs(rec.Costs), settingText(rec))
+		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%s\n", rec.Seq, rec.Regime, rec.Status, costs(rec.Costs), settingText(rec.Record))
 	}
 	tab.Flush()
 }
@@ -145,9 +181,10 @@ func settingText(rec history.Record) string {
 func (a *app) historyExport() *cobra.Command {
 	var model string
 	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write every measurement as JSONL to stdout",
-		Args:  cobra.NoArgs,
+		Use:     "export",
+		Short:   "Write every measurement as JSONL to stdout",
+		Example: "  bitnet-autotune history export >measurements.jsonl",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.readHistory()
 			if err != nil {
@@ -162,10 +199,14 @@ func (a *app) historyExport() *cobra.Command {
 
 func (a *app) historyImport() *cobra.Command {
 	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "Add measurements from a JSONL file; those already there stay as they are",
-		Args:  cobra.ExactArgs(1),
+		Use:     "import FILE",
+		Short:   "Add measurements from a JSONL file; those already there stay as they are",
+		Example: "  bitnet-autotune history import measurements.jsonl",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.needStore(); err != nil {
+				return err
+			}
 			file, err := os.Open(args[0])
 			if err != nil {
 				return err
@@ -186,9 +227,10 @@ func (a *app) historyImport() *cobra.Command {
 
 func (a *app) historyCheck() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check",
-		Short: "Check every record's checksum and the published snapshot",
-		Args:  cobra.NoArgs,
+		Use:     "check",
+		Short:   "Check every record's checksum and the published snapshot",
+		Example: "  bitnet-autotune history check",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.readHistory()
 			if err != nil {

@@ -16,11 +16,14 @@ func (a *app) pinVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin --model M",
 		Short: "Make the present config, or one from a file, the answer until it is unpinned",
-		Long:  "A pinned config wins over anything learned. Without --config, what config prints now is pinned.",
+		Long:  "A pinned config wins over anything learned. Without --file, what config prints now is pinned.",
 		Example: `  bitnet-autotune pin --model bitnet-b1.58-2b-4t
-  bitnet-autotune config --model bitnet-b1.58-2b-4t --for json >plan.json; bitnet-autotune pin --model bitnet-b1.58-2b-4t --config plan.json`,
+  bitnet-autotune config --model bitnet-b1.58-2b-4t --for json >plan.json; bitnet-autotune pin --model bitnet-b1.58-2b-4t --file plan.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.needStore(); err != nil {
+				return err
+			}
 			t, err := a.open(tuner.Options{})
 			if err != nil {
 				return err
@@ -42,7 +45,7 @@ func (a *app) pinVerb() *cobra.Command {
 		},
 	}
 	a.modelFlag(cmd, &model)
-	cmd.Flags().StringVar(&file, "config", "", "JSON file with a config, or a document that config printed")
+	cmd.Flags().StringVar(&file, "file", "", "JSON file with a config, or a document that config printed")
 	return cmd
 }
 
@@ -54,6 +57,9 @@ func (a *app) unpinVerb() *cobra.Command {
 		Example: "  bitnet-autotune unpin --model bitnet-b1.58-2b-4t",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.needStore(); err != nil {
+				return err
+			}
 			t, err := a.open(tuner.Options{})
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
 
 // gpuNote says why gpus is empty.
@@ -56,8 +58,11 @@ const (
 	bandwidthTime   = 500 * time.Millisecond
 )
 
-// readBandwidth measures bytes per second by number of threads.
+// readBandwidth measures bytes per second by number of threads, each on a CPU of its own.
 func readBandwidth(ctx context.Context, h probe.Host) (map[int]float64, error) {
+	if len(h.CPU.CPUs) == 0 {
+		return nil, errors.New("probe: --bandwidth: this system does not tell which CPUs may be used")
+	}
 	bytes := min(bandwidthBuffer, h.Memory.AvailableBytes/2)
 	buffer, err := kernels.Alloc(int(bytes))
 	if err != nil {
@@ -69,23 +74,12 @@ func readBandwidth(ctx context.Context, h probe.Host) (map[int]float64, error) {
 	}
 	read := kernels.ReadLoop(h.CPU.Features)
 	found := map[int]float64{}
-	for threads := 1; threads <= h.CPU.UsableCores; threads = nextCount(threads, h.CPU.UsableCores) {
+	for _, threads := range tuner.BenchThreads(min(h.CPU.UsableCores, len(h.CPU.CPUs))) {
 		if found[threads], err = probe.Bandwidth(ctx, read, buffer.Bytes, h.CPU.CPUs[:threads], bandwidthTime); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
-}
-
-// nextCount steps through every count up to 8 and doubles from there, ending on most.
-func nextCount(n, most int) int {
-	switch {
-	case n < 8:
-		return n + 1
-	case n < most:
-		return min(2*n, most)
-	}
-	return n + 1
 }
 
 func writeHost(w io.Writer, r hostReport) {

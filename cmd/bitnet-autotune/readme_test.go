@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,8 @@ func TestShownCommands(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(home, "bitnet-autotune")); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config",
+	caller := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "BITNET_AUTOTUNE_") })
+	env := append(caller, "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config",
 		"BITNET_AUTOTUNE_BUDGET=2s", "PATH="+home+":"+os.Getenv("PATH"))
 	for _, command := range shown {
 		t.Run(command, func(t *testing.T) { runShown(t, command, env) })

@@ -33,8 +33,6 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	a := &app{out: out, err: errs}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(out)
-	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -76,12 +74,35 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
 		a.verifyVerb(), a.benchVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.versionVerb())
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.InitDefaultCompletionCmd() // keeps the writer it finds
+	for _, verb := range root.Commands() {
+		if verb.HasSubCommands() {
+			wantVerb(verb)
+		}
+	}
 	return root
+}
+
+// wantVerb makes a command that is nothing without a verb of its own refuse an unknown one. cobra prints help for any.
+func wantVerb(cmd *cobra.Command) {
+	var names []string
+	for _, verb := range cmd.Commands() {
+		names = append(names, verb.Name())
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage(fmt.Errorf("%s %q: one of %s", cmd.Name(), args[0], strings.Join(names, ", ")))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // settle fills the flags that were not given from the environment and the config file, and sets the log up.
 func (a *app) settle(cmd *cobra.Command, _ []string) error {
-	sources, err := fillFlags(cmd.Flags(), os.LookupEnv)
+	sources, err := fillFlags(cmd, os.LookupEnv)
 	if err != nil {
 		return usage(err)
 	}
@@ -118,6 +139,14 @@ func defaultStore() string {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// needStore refuses to go on where what the verb makes could not be kept.
+func (a *app) needStore() error {
+	if a.store == "" {
+		return usage(errors.New("--store: no home directory to keep results in; name a directory"))
+	}
+	return nil
 }
 
 // open returns a tuner over the store.

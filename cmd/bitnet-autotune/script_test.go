@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 	"go.etcd.io/bbolt"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
@@ -38,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"tune":     tuneSmall,
 			"truncate": truncate,
 			"scribble": scribble,
+			"field":    setField,
 		},
 	})
 }
@@ -70,16 +74,32 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 // jsonField looks into the last stdout, which must be exactly one JSON document: json PATH [WANT], or ! json
 // PATH UNWANTED. PATH is dotted.
 func jsonField(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) < 1 || len(args) > 2 {
+	if len(args) < 1 || len(args) > 2 || neg && len(args) != 2 {
 		ts.Fatalf("usage: json path [want]")
 	}
+	doc := lookUp(ts, args[0])
+	if len(args) == 2 && (fmt.Sprint(doc) == args[1]) == neg {
+		ts.Fatalf("%s is %v", args[0], doc)
+	}
+}
+
+// setField puts a field of the last stdout into a variable: field VARIABLE PATH.
+func setField(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: field variable path")
+	}
+	ts.Setenv(args[0], fmt.Sprint(lookUp(ts, args[1])))
+}
+
+// lookUp returns what lies at a dotted path of the one JSON document on the last stdout.
+func lookUp(ts *testscript.TestScript, path string) any {
 	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
 	var doc any
 	ts.Check(dec.Decode(&doc))
 	if dec.More() {
 		ts.Fatalf("stdout holds more than one JSON document")
 	}
-	for _, name := range strings.Split(args[0], ".") {
+	for _, name := range strings.Split(path, ".") {
 		var found bool
 		switch at := doc.(type) {
 		case map[string]any:
@@ -91,12 +111,10 @@ func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 		if !found {
-			ts.Fatalf("%s: there is no %s", args[0], name)
+			ts.Fatalf("%s: there is no %s", path, name)
 		}
 	}
-	if len(args) == 2 && (fmt.Sprint(doc) == args[1]) == neg {
-		ts.Fatalf("%s is %v", args[0], doc)
-	}
+	return doc
 }
 
 // writeGGUF writes a small real I2_S file: gguf FILE.
@@ -153,11 +171,84 @@ func scribble(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestEveryVerbHasHelpWithExamples keeps the manual complete.
 func TestEveryVerbHasHelpWithExamples(t *testing.T) {
-	a := &app{out: os.Stdout, err: os.Stderr}
-	for _, verb := range a.root().Commands() {
+	for _, verb := range verbs((&app{}).root()) {
 		if verb.Short == "" || verb.Example == "" {
-			t.Errorf("%s: Short %q, Example %q: want both", verb.Name(), verb.Short, verb.Example)
+			t.Errorf("%s: Short %q, Example %q: want both", verb.CommandPath(), verb.Short, verb.Example)
 		}
+	}
+}
+
+// BITNET_AUTOTUNE_CONFIG names the config file, and BITNET_AUTOTUNE_DISABLE hides instruction sets: a flag of that name
+// would be filled from it.
+func TestNoFlagHasTheNameOfAVariable(t *testing.T) {
+	for _, verb := range verbs((&app{}).root()) {
+		for _, name := range []string{"config", "disable", "require"} {
+			if verb.Flags().Lookup(name) != nil {
+				t.Errorf("%s: --%s would be filled from BITNET_AUTOTUNE_%s", verb.CommandPath(), name, strings.ToUpper(name))
+			}
+		}
+	}
+}
+
+// verbs are all commands under cmd, except those that cobra makes itself.
+func verbs(cmd *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, verb := range cmd.Commands() {
+		if verb.Name() != "completion" {
+			all = append(append(all, verb), verbs(verb)...)
+		}
+	}
+	return all
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{history.ErrBusy, exitBusy},
+		{tuner.ErrBusy, exitBusy},
+		{tuner.ErrNoBudget, exitBusy},
+		{tuner.ErrBadBudget, exitUsage},
+		{tuner.ErrNothingLearned, exitInconclusive},
+		{model.ErrUnknown, exitUsage},
+		{context.Canceled, exitError},
+		{history.ErrCorrupt, exitError},
+	} {
+		if got := exitCode(fmt.Errorf("verb: %w", test.err)); got != test.want {
+			t.Errorf("%v: code %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+func TestParseRunID(t *testing.T) {
+	const id = 0x6c9f1a2b3c4d5e6f
+	for _, spelled := range []string{runID(id), fmt.Sprint(uint64(id))} {
+		if got, err := parseRunID(spelled); got != id || err != nil {
+			t.Errorf("%s: %x, %v; want %x", spelled, got, err, uint64(id))
+		}
+	}
+	for _, wrong := range []string{"", "xyz", "6c9f1a2b3c4d5e6f7", "99999999999999999999999"} {
+		if got, err := parseRunID(wrong); err == nil {
+			t.Errorf("%q: %x, want an error", wrong, got)
+		}
+	}
+}
+
+// A host may tell of fewer CPUs to pin to than it lets threads run.
+func TestReadBandwidthWithFewerCPUsThanCores(t *testing.T) {
+	h, err := probe.Local(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.CPU.UsableCores, h.CPU.CPUs, h.Memory.AvailableBytes = 4, h.CPU.CPUs[:1], 32<<20
+	found, err := readBandwidth(t.Context(), h)
+	if len(found) != 1 || !(found[1] > 0) || err != nil {
+		t.Errorf("%v, %v; want the bandwidth of 1 thread", found, err)
+	}
+	h.CPU.CPUs = nil
+	if found, err := readBandwidth(t.Context(), h); err == nil {
+		t.Errorf("%v without CPUs to pin to, want an error", found)
 	}
 }
 

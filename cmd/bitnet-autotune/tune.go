@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -22,8 +21,8 @@ func (a *app) tuneVerb() *cobra.Command {
 		Use:   "tune --model M",
 		Short: "Measure this host and learn the best config for a model",
 		Long: `Searches kernels, threads, batch, register tiles and prefetch for each regime (decode, small batch, prefill),
-checks every candidate bit for bit against the reference before its time counts, measures it in pairs with the default,
-and lets the best three meet the default again on fresh samples. What is proven better is published.
+checks every candidate bit for bit against the reference before its time counts, measures it in pairs with the answer
+from facts alone, and lets the best three meet the default on fresh samples. What is proven better is published.
 
 A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
@@ -48,8 +47,8 @@ A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and p
 }
 
 func (a *app) tune(cmd *cobra.Command, model string, b tuner.Budget) error {
-	if a.store == "" {
-		return usage(errors.New("--store: no home directory to keep results in; name a directory"))
+	if err := a.needStore(); err != nil {
+		return err
 	}
 	p := newProgress(a)
 	t, err := a.open(tuner.Options{Progress: p.show})
@@ -117,6 +116,9 @@ func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
 		}
 	}
 	fmt.Fprintf(w, "%-13s search   %d of %d arms; %s%s\n", "", r.Evaluations, r.SpaceSize, r.Stopped, overHeuristic(r.OverHeuristic))
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "%-13s doubt    %s\n", "", warning)
+	}
 }
 
 func overHeuristic(ratio float64) string {
