@@ -52,9 +52,9 @@
 //
 // 2026-11-21: bbolt is not let near a page of the wrong kind. A branch that leads to a page that is no leaf, such as an
 // old list of free pages, makes its cursor go round for ever and take all memory on the way, so every leaf's header is
-// read. That is one read of 16 bytes for each leaf, which made an Append to 10 MB 1.5 times as slow; the identity of a
-// file that was looked at is remembered under the lock, and an Append costs what it did. The road not taken is to
-// read the leaves as well: it is a Check, and costs as much.
+// read. That is one read of 16 bytes for each leaf: 1.5 to 3.1 ms for 32,000 records in a file of 16 MB, and an Append
+// 1.5 times as slow. So the identity of a file that was looked at is remembered under the lock, and an Append costs no
+// more than it did. The road not taken is to read the leaves as well: that is a Check, and costs as much.
 //
 // 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
 // in a record of about 240, and no table of numbers that could disagree with the records.

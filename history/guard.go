@@ -29,8 +29,8 @@ type guard struct {
 	limit    time.Duration // how long it may take
 }
 
-// useLimit is how long one use of the database may take. It reads or writes a few megabytes at most, so even a disk that
-// is busy with other things is done long before.
+// useLimit is how long one use of the database may take. It reads or writes a few megabytes at most, so even a disk
+// that is busy with other things is done long before.
 const useLimit = time.Minute
 
 // cancelGrace is how long a use that is under way is waited for once its context has ended, so that whoever cancels a
@@ -145,7 +145,7 @@ type pages struct {
 // preflight checks, by reading alone, that the file is a bbolt database which bbolt can walk: that one of its metas is
 // good, that the file is as long as it says, that the list of free pages is no longer than the file, and that every
 // pointer of its trees leads to a page inside the file that nothing else points to, to a branch above the leaves and
-// to a leaf below. Of a leaf it reads the header alone, 16 bytes: 1 ms for 10 MB. What stands on the leaves it does
+// to a leaf below. Of a leaf it reads the header alone, 16 bytes. What stands on the leaves it does
 // not check. A warning says that one meta is damaged, which happens when the power fails during a commit that nobody
 // was told of, but also hides the last commit when it happens later.
 func preflight(path string) (warning, err error) {
