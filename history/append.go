@@ -26,14 +26,15 @@ func (s *Store) append(ctx context.Context, verb string, recs []Record) (added i
 	if len(pairs) == 0 {
 		return 0, nil
 	}
-	changed, err := s.commit(ctx, verb, func(w *writer) error {
-		added, err = w.addSamples(pairs)
+	var fresh int
+	changed, err := s.commit(ctx, verb, func(w *writer) (err error) {
+		fresh, err = w.addSamples(pairs)
 		return err
 	}, nil)
 	if !changed || err != nil {
 		return 0, err
 	}
-	return added, nil
+	return fresh, nil
 }
 
 // addSamples stores samples that are not there yet.

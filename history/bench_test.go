@@ -15,6 +15,28 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendToLarge appends ten records to a database of 32,000; op=vet is what looking at it costs when
+// somebody else has written it.
+func BenchmarkAppendToLarge(b *testing.B) {
+	s := openTest(b, b.TempDir())
+	seq := uint32(0)
+	for ; seq < 32_000; seq += 500 {
+		must(b, s.Append(context.Background(), samples(1, seq, seq+500)...))
+	}
+	b.Run("op=append", func(b *testing.B) {
+		for b.Loop() {
+			must(b, s.Append(context.Background(), samples(1, seq, seq+10)...))
+			seq += 10
+		}
+	})
+	b.Run("op=vet", func(b *testing.B) {
+		for b.Loop() {
+			_, err := preflight(s.databasePath())
+			must(b, err)
+		}
+	})
+}
+
 func BenchmarkPublish(b *testing.B) {
 	s := openTest(b, b.TempDir())
 	for i := 0; b.Loop(); i++ {

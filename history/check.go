@@ -117,10 +117,11 @@ func (c *check) metas(ctx context.Context) error {
 }
 
 // state reads the state and compares the snapshot with the database.
-func (c *check) state(ctx context.Context) (st state, err error) {
+func (c *check) state(ctx context.Context) (state, error) {
+	var st state
 	var want *Snapshot
-	err = c.store.exclusive(ctx, func() error {
-		if err := c.store.view(func(tx *bolt.Tx, now state) (err error) {
+	err := c.store.exclusive(ctx, func() error {
+		if err := c.store.view(ctx, func(tx *bolt.Tx, now state) (err error) {
 			st = now
 			for _, name := range buckets {
 				if tx.Bucket(name) == nil {
@@ -135,7 +136,10 @@ func (c *check) state(ctx context.Context) (st state, err error) {
 		c.snapshot(st, want)
 		return nil
 	})
-	return st, err
+	if err != nil {
+		return state{}, err
+	}
+	return st, nil
 }
 
 // snapshot compares the snapshot with what the database would publish. The caller holds the lock.
@@ -221,15 +225,23 @@ func (c *check) bucket(ctx context.Context, name []byte, verify func(key, value 
 
 // lookup checks that keys which a walk has met are found from the root as well.
 func (c *check) lookup(ctx context.Context, name []byte, keys [][]byte) error {
-	return c.store.exclusive(ctx, func() error {
-		return c.store.view(func(tx *bolt.Tx, _ state) error {
+	var missing [][]byte
+	err := c.store.exclusive(ctx, func() error {
+		return c.store.view(ctx, func(tx *bolt.Tx, _ state) error {
 			b := tx.Bucket(name)
 			for _, key := range keys {
 				if b.Get(key) == nil {
-					c.problem("%s: key %x: not found by lookup", name, key)
+					missing = append(missing, key)
 				}
 			}
 			return nil
 		})
 	})
+	if err != nil {
+		return err
+	}
+	for _, key := range missing {
+		c.problem("%s: key %x: not found by lookup", name, key)
+	}
+	return nil
 }

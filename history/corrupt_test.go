@@ -38,6 +38,51 @@ func (v victim) pagesOf(flag uint16) (ids []int) {
 	return ids
 }
 
+// reached reads the file as preflight does and says which pages something points to.
+func (v victim) reached() []bool {
+	file := bytes.NewReader(v.now)
+	m, _, err := readMetas(file)
+	if err != nil {
+		panic(err)
+	}
+	p := &pages{file: file, size: m.pageSize, high: m.high, seen: make([]bool, m.high)}
+	roots, err := p.tree(m.root)
+	if err != nil {
+		panic(err)
+	}
+	if err := p.bucketTrees(roots); err != nil {
+		panic(err)
+	}
+	return p.seen
+}
+
+// misled returns, for one kind of page, every branch of the tree and every page of that kind that is not in the tree.
+func (v victim) misled(flag uint16) (branches, targets []int) {
+	reached := v.reached()
+	for _, id := range v.pagesOf(flagBranch) {
+		if reached[id] {
+			branches = append(branches, id)
+		}
+	}
+	for _, id := range v.pagesOf(flag) {
+		if !reached[id] {
+			targets = append(targets, id)
+		}
+	}
+	return branches, targets
+}
+
+// mislead points an element of a branch of the tree at a page that is not in the tree.
+func mislead(flag uint16) func(v victim, f []byte, r *rand.Rand) []byte {
+	return func(v victim, f []byte, r *rand.Rand) []byte {
+		branches, targets := v.misled(flag)
+		at := branches[r.IntN(len(branches))] * pageSize
+		element := r.IntN(int(binary.LittleEndian.Uint16(f[at+10:])))
+		binary.LittleEndian.PutUint64(f[at+16+16*element+8:], uint64(targets[r.IntN(len(targets))]))
+		return f
+	}
+}
+
 func fill(r *rand.Rand, b []byte) {
 	for i := range b {
 		b[i] = byte(r.Uint32())
@@ -91,6 +136,13 @@ var damages = []struct {
 		element := r.IntN(int(binary.LittleEndian.Uint16(f[id*pageSize+10:])))
 		target := []int{id, v.page(r), branches[r.IntN(len(branches))], 1 << 40}[r.IntN(4)]
 		binary.LittleEndian.PutUint64(f[id*pageSize+16+16*element+8:], uint64(target))
+		return f
+	}},
+	{"branch to a list of free pages", mislead(flagFreelist)},
+	{"branch to a stale branch", mislead(flagBranch)},
+	{"branch to a stale leaf", mislead(flagLeaf)},
+	{"continuation of a page", func(v victim, f []byte, r *rand.Rand) []byte {
+		binary.LittleEndian.PutUint32(f[v.page(r)*pageSize+12:], r.Uint32()>>r.IntN(32))
 		return f
 	}},
 	{"size of an element", func(v victim, f []byte, r *rand.Rand) []byte {

@@ -26,9 +26,12 @@
 // Records is not a picture of one moment: it reads in chunks and lets writers in between. What was there when it
 // began, and was not removed, is seen once.
 //
-// bbolt has no checksum on its pages. Every value here carries a CRC, the tree's shape is checked before bbolt maps
-// the file, and a fault while mapped is an error, not a crash. A leaf page that an older one of itself has replaced
-// shows only in Check, which counts the records.
+// bbolt has no checksum on its pages. Every value here carries a CRC, the shape of the tree down to the headers of its
+// leaves is checked before bbolt maps the file, a fault while mapped is an error, not a crash, and a use of the file
+// that does not end within a minute is given up as damage. A leaf page that an older one of itself has replaced shows
+// only in Check, which counts the records. A store looks at the shape again only when the size or the time of the file
+// says that another has written it: damage that leaves both alone, or comes within the same tick of the clock, is met
+// unprepared, with the fault and the minute as what is left.
 //
 // # Decisions
 //
@@ -46,6 +49,12 @@
 // when they wait in the kernel, and p99 of a read was 75 to 103 ms against 28 to 44 (three runs each, taken in turn
 // on two loaded cores). The price is a wait that cannot be interrupted: a caller that gives up leaves one goroutine
 // behind until the lock is free.
+//
+// 2026-11-21: bbolt is not let near a page of the wrong kind. A branch that leads to a page that is no leaf, such as an
+// old list of free pages, makes its cursor go round for ever and take all memory on the way, so every leaf's header is
+// read. That is one read of 16 bytes for each leaf: 1.5 to 3.1 ms for 32,000 records in a file of 16 MB, and an Append
+// 1.5 times as slow. So the identity of a file that was looked at is remembered under the lock, and an Append costs no
+// more than it did. The road not taken is to read the leaves as well: that is a Check, and costs as much.
 //
 // 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
 // in a record of about 240, and no table of numbers that could disagree with the records.

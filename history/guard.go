@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,17 +18,50 @@ import (
 
 // bbolt trusts its file: it maps it, follows page numbers without a bound, and a damaged one ends the process by
 // SIGBUS, by a stack without end, or by an allocation of any size. So the shape of the file is checked first with
-// plain reads, and what still goes wrong while it is mapped is turned into an error.
+// plain reads, what still goes wrong while it is mapped is turned into an error, and nobody waits for it without a
+// bound.
 
-// guarded opens the database at path, runs fn on it and closes it, all in one goroutine in which a fault is a panic
-// and a panic is an error.
-func guarded(path string, readOnly bool, maxBytes int, fn func(*bolt.DB) error) error {
-	done := make(chan error, 1)
-	go func() { done <- runGuarded(path, readOnly, maxBytes, fn) }()
-	return <-done
+// guard is one use of a database by bbolt.
+type guard struct {
+	path     string
+	readOnly bool
+	maxBytes int
+	limit    time.Duration // how long it may take
 }
 
-func runGuarded(path string, readOnly bool, maxBytes int, fn func(*bolt.DB) error) (err error) {
+// useLimit is how long one use of the database may take. It reads or writes a few megabytes at most, so even a disk
+// that is busy with other things is done long before.
+const useLimit = time.Minute
+
+// cancelGrace is how long a use that is under way is waited for once its context has ended, so that whoever cancels a
+// commit learns how it ended.
+const cancelGrace = time.Second
+
+// run opens the database, runs fn on it and closes it, all in one goroutine in which a fault is a panic and a panic is
+// an error. With an error that wraps errStuck that goroutine is left behind, and bbolt's lock with it, which keeps
+// every process from the file while it lasts: what fn writes must then not be read, nor written by others.
+func (g guard) run(ctx context.Context, fn func(*bolt.DB) error) error {
+	done := make(chan error, 1)
+	go func() { done <- g.use(fn) }()
+	limit := time.NewTimer(g.limit)
+	defer limit.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-limit.C:
+		return fmt.Errorf("%w: %w within %s", ErrCorrupt, errStuck, g.limit)
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(min(cancelGrace, g.limit)):
+		return fmt.Errorf("%w, and %w", ctx.Err(), errStuck)
+	}
+}
+
+// use is run without a bound.
+func (g guard) use(fn func(*bolt.DB) error) (err error) {
 	var file *os.File
 	debug.SetPanicOnFault(true) // for this goroutine, which ends with this call
 	defer func() {
@@ -36,11 +70,11 @@ func runGuarded(path string, readOnly bool, maxBytes int, fn func(*bolt.DB) erro
 			err = fmt.Errorf("%w: %w: %v", ErrCorrupt, errFault, cause)
 		}
 	}()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		ReadOnly:     readOnly,
+	db, err := bolt.Open(g.path, 0o600, &bolt.Options{
+		ReadOnly:     g.readOnly,
 		Timeout:      foreignLockTimeout,
 		FreelistType: bolt.FreelistMapType,
-		MaxSize:      maxBytes,
+		MaxSize:      g.maxBytes,
 		NoStatistics: true,
 		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
 			var err error
@@ -59,8 +93,12 @@ func runGuarded(path string, readOnly bool, maxBytes int, fn func(*bolt.DB) erro
 	return errors.Join(fn(db), db.Close())
 }
 
-// errFault marks a panic of bbolt: the mapping of that file is lost to this process.
-var errFault = errors.New("bbolt gave up")
+// errFault marks a panic of bbolt: the mapping of that file is lost to this process. errStuck marks a use that was
+// given up while it was under way.
+var (
+	errFault = errors.New("bbolt gave up")
+	errStuck = errors.New("bbolt did not come to an end")
+)
 
 // foreignLockTimeout is how long bbolt waits for its own lock, which only a program that ignores ours can hold.
 const foreignLockTimeout = 500 * time.Millisecond
@@ -101,14 +139,15 @@ type pages struct {
 	file io.ReaderAt
 	size uint64 // of a page
 	high uint64 // the first page number that is not in use
-	seen []bool // pages that a branch or a bucket points to
+	seen []bool // pages that something points to
 }
 
 // preflight checks, by reading alone, that the file is a bbolt database which bbolt can walk: that one of its metas is
-// good, that the file is as long as it says, that the list of free pages is no longer than the file, and that its
-// trees have no cycle and no page outside the file. It reads no leaf, so it costs microseconds. A warning says that
-// one meta is damaged, which happens when the power fails during a commit that nobody was told of, but also hides the
-// last commit when it happens later.
+// good, that the file is as long as it says, that the list of free pages is no longer than the file, and that every
+// pointer of its trees leads to a page inside the file that nothing else points to, to a branch above the leaves and
+// to a leaf below. Of a leaf it reads the header alone, 16 bytes. What stands on the leaves it does
+// not check. A warning says that one meta is damaged, which happens when the power fails during a commit that nobody
+// was told of, but also hides the last commit when it happens later.
 func preflight(path string) (warning, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -198,6 +237,18 @@ func (p *pages) claim(id uint64) error {
 	return nil
 }
 
+// claimRest claims the pages that continue a page, given its header. bbolt frees each of them when it writes the page
+// anew, so a damaged number of them would take memory without a bound.
+func (p *pages) claimRest(id uint64, header []byte) error {
+	for rest := uint64(binary.LittleEndian.Uint32(header[12:])); rest > 0; rest-- {
+		id++
+		if err := p.claim(id); err != nil {
+			return fmt.Errorf("continuation: %w", err)
+		}
+	}
+	return nil
+}
+
 // read returns the first bytes of the page of that number, and its kind.
 func (p *pages) read(id uint64, bytes uint64) (page []byte, flags uint16, err error) {
 	if id < 2 || id >= p.high {
@@ -220,6 +271,12 @@ func (p *pages) freelist(id uint64) error {
 		return fmt.Errorf("%w: its list of free pages is not stored, and ours always is", ErrForeign)
 	}
 	page, flags, err := p.read(id, p.size)
+	if err == nil {
+		err = p.claim(id)
+	}
+	if err == nil {
+		err = p.claimRest(id, page)
+	}
 	if err != nil {
 		return fmt.Errorf("list of free pages: %w", err)
 	}
@@ -246,7 +303,7 @@ func (p *pages) tree(root uint64) ([]uint64, error) {
 			return nil, err
 		}
 		if flags == flagLeaf {
-			return level, nil // leaves all lie on one level
+			return level, p.leaves(level) // they all lie on one level
 		}
 		var below []uint64
 		for _, id := range level {
@@ -259,6 +316,24 @@ func (p *pages) tree(root uint64) ([]uint64, error) {
 	return nil, fmt.Errorf("%w: tree of more than %d levels", ErrCorrupt, maxDepth)
 }
 
+// leaves checks that each page of a level is a leaf: bbolt takes what is none for a branch, and follows what it finds
+// there for ever.
+func (p *pages) leaves(level []uint64) error {
+	for _, id := range level {
+		header, flags, err := p.read(id, pageHeaderBytes)
+		if err != nil {
+			return err
+		}
+		if flags != flagLeaf {
+			return fmt.Errorf("%w: page %d: kind %#x where a leaf belongs", ErrCorrupt, id, flags)
+		}
+		if err := p.claimRest(id, header); err != nil {
+			return fmt.Errorf("page %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
 // children appends the pages that a branch page points to.
 func (p *pages) children(below []uint64, id uint64) ([]uint64, error) {
 	page, flags, err := p.read(id, p.size)
@@ -268,6 +343,9 @@ func (p *pages) children(below []uint64, id uint64) ([]uint64, error) {
 	count := int(binary.LittleEndian.Uint16(page[10:]))
 	if flags != flagBranch || count == 0 || pageHeaderBytes+count*elementBytes > len(page) {
 		return nil, fmt.Errorf("%w: page %d: %d elements, kind %#x, where a branch belongs", ErrCorrupt, id, count, flags)
+	}
+	if err := p.claimRest(id, page); err != nil {
+		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 	for at := pageHeaderBytes; at < pageHeaderBytes+count*elementBytes; at += elementBytes {
 		pos, ksize := binary.LittleEndian.Uint32(page[at:]), binary.LittleEndian.Uint32(page[at+4:])
@@ -324,9 +402,23 @@ func (p *pages) bucketRoots(id uint64) ([]uint64, error) {
 		}
 		if root := binary.LittleEndian.Uint64(value); root != 0 {
 			roots = append(roots, root)
+		} else if err := inline(value[bucketBytes:]); err != nil {
+			return nil, fmt.Errorf("page %d: %w", id, err)
 		}
 	}
 	return roots, nil
+}
+
+// inline checks the page of a small bucket, which lies in the bucket's value: like any other it must be a leaf.
+func inline(page []byte) error {
+	if len(page) < pageHeaderBytes {
+		return fmt.Errorf("%w: a small bucket of %d bytes", ErrCorrupt, len(page))
+	}
+	count, flags := int(binary.LittleEndian.Uint16(page[10:])), binary.LittleEndian.Uint16(page[8:])
+	if flags != flagLeaf || pageHeaderBytes+count*elementBytes > len(page) {
+		return fmt.Errorf("%w: a small bucket: %d elements, kind %#x, where a leaf belongs", ErrCorrupt, count, flags)
+	}
+	return nil
 }
 
 // bucketValue returns the value of the element at an offset of a leaf on which there are only buckets.

@@ -120,12 +120,13 @@ func (w *writer) putPin(p Pin) error {
 }
 
 // RemovePin removes the pin of a model, writes the snapshot, and reports whether there was one.
-func (s *Store) RemovePin(ctx context.Context, model string) (was bool, err error) {
-	_, err = s.commit(ctx, "unpin", func(w *writer) error {
+func (s *Store) RemovePin(ctx context.Context, model string) (bool, error) {
+	var was bool
+	_, err := s.commit(ctx, "unpin", func(w *writer) error {
 		was = w.tx.Bucket(bucketPin).Get([]byte(model)) != nil
 		return w.dropPins(func(pinned string) bool { return pinned == model })
 	}, s.publish)
-	return was && err == nil, err
+	return err == nil && was, err
 }
 
 // adopt takes over a snapshot that is newer than the database, which was made anew or rolled back: what it holds was
@@ -176,19 +177,27 @@ func (w *writer) dropPins(drop func(model string) bool) error {
 }
 
 // publish writes the snapshot from the database, unless it is as new. The caller holds the lock.
-func (s *Store) publish() error {
+func (s *Store) publish(ctx context.Context) error {
+	have, err := keptSnapshot(s.dir)
+	if err != nil {
+		return unpublished(err)
+	}
 	var snap *Snapshot
-	err := s.view(func(tx *bolt.Tx, st state) (err error) {
-		if have, err := publishedGeneration(s.dir); err == nil && have >= st.configGeneration {
-			return nil
+	err = s.view(ctx, func(tx *bolt.Tx, st state) (err error) {
+		if have.Generation < st.configGeneration {
+			snap, err = collect(tx, st)
 		}
-		snap, err = collect(tx, st)
 		return err
 	})
 	if err != nil || snap == nil {
 		return err
 	}
-	if err := writeSnapshot(s.dir, snap); err != nil {
+	return unpublished(writeSnapshot(s.dir, snap))
+}
+
+// unpublished says of an error that it kept only the snapshot from being written.
+func unpublished(err error) error {
+	if err != nil {
 		return fmt.Errorf("stored, but the snapshot was not written: %w", err)
 	}
 	return nil

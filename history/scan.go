@@ -24,7 +24,7 @@ func (s *Store) scan(ctx context.Context, bucket, prefix []byte, keep func(key [
 	for from != nil {
 		var chunk []pair
 		err := s.exclusive(ctx, func() error {
-			return s.view(func(tx *bolt.Tx, _ state) error {
+			return s.view(ctx, func(tx *bolt.Tx, _ state) error {
 				var err error
 				chunk, from, err = readChunk(tx.Bucket(bucket), prefix, from, keep)
 				return err

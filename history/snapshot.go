@@ -114,16 +114,14 @@ func readSnapshotFrom(file *os.File) (*Snapshot, error) {
 	return decodeSnapshot(content)
 }
 
-// publishedGeneration is the generation of the snapshot in dir, 0 if there is none.
-func publishedGeneration(dir string) (uint64, error) {
+// keptSnapshot returns what the snapshot in dir keeps: nothing, of generation 0, where there is none or a damaged one,
+// which may then be replaced. Any other error means that something may stand there that must not be lost.
+func keptSnapshot(dir string) (*Snapshot, error) {
 	snap, err := ReadSnapshot(dir)
-	if errors.Is(err, ErrNoSnapshot) {
-		return 0, nil
+	if errors.Is(err, ErrNoSnapshot) || errors.Is(err, ErrCorrupt) {
+		return &Snapshot{}, nil
 	}
-	if err != nil {
-		return 0, err
-	}
-	return snap.Generation, nil
+	return snap, err
 }
 
 // peekGeneration is what the header of the snapshot in dir says, unchecked, or 0.

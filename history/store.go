@@ -43,7 +43,9 @@ type Store struct {
 
 	mu       sync.Mutex
 	warnings []error
-	damaged  fileID // the database that made bbolt panic: it is not mapped again
+	damaged  fileID // the database that made bbolt panic or hang: it is not mapped again
+	vetted   fileID // the database that preflight found sound, or what this store made of it since
+	suspect  uint64 // inode of the database that was damaged when it was last opened, or 0
 }
 
 // Open returns the store in dir. Unless opt.ReadOnly is set it makes the directory (mode 0700) and the database if
@@ -66,13 +68,13 @@ func Open(dir string, opt Options) (*Store, error) {
 	s.warn(networkWarning(dir))
 	var st state
 	err := s.exclusive(context.Background(), func() (err error) {
-		st, err = s.start()
+		st, err = s.start(context.Background())
 		return err
 	})
 	switch {
 	case errors.Is(err, ErrCorrupt):
 		return s, fmt.Errorf("history: open %s: %w; learned configs stay in use; put it aside with Quarantine to begin a new one", s.databasePath(), err)
-	case errors.Is(err, ErrNewer) && st.readable():
+	case errors.Is(err, ErrNewer) && st.schema > 0 && st.readable():
 		if opt.ReadOnly {
 			return s, nil
 		}
@@ -163,36 +165,57 @@ func (s *Store) exclusive(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// open runs fn on the database. The caller holds the lock.
-func (s *Store) open(readOnly bool, fn func(*bolt.DB) error) error {
-	path := s.databasePath()
-	id, err := statFile(path)
+// open runs fn on the database. The caller holds the lock. Where the error wraps errStuck, fn may still be running.
+func (s *Store) open(ctx context.Context, readOnly bool, fn func(*bolt.DB) error) error {
+	id, err := statFile(s.databasePath())
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	known := s.damaged == id
-	s.mu.Unlock()
-	if known {
-		return fmt.Errorf("%w: it could not be read a moment ago", ErrCorrupt)
+	if err = s.vet(id); err == nil {
+		err = guard{s.databasePath(), readOnly, s.opt.MaxBytes, useLimit}.run(ctx, fn)
 	}
-	warning, err := preflight(path)
-	if err != nil {
-		return err
-	}
-	s.warn(warning)
-	err = guarded(path, readOnly, s.opt.MaxBytes, fn)
-	if errors.Is(err, errFault) {
-		s.mu.Lock()
-		s.damaged = id
-		s.mu.Unlock()
-	}
+	s.remember(id, err)
 	return err
 }
 
+// vet checks that the database, whose identity is id, can be mapped. One that was found sound, and that nobody else
+// has written since, is not looked at again.
+func (s *Store) vet(id fileID) error {
+	s.mu.Lock()
+	damaged, vetted := s.damaged == id, s.vetted == id
+	s.mu.Unlock()
+	switch {
+	case damaged:
+		return fmt.Errorf("%w: it could not be read a moment ago", ErrCorrupt)
+	case vetted:
+		return nil
+	}
+	warning, err := preflight(s.databasePath())
+	s.warn(warning)
+	return err
+}
+
+// remember notes what the use of the database told of it. The caller still holds the lock, so the file is as the use
+// has left it.
+func (s *Store) remember(id fileID, err error) {
+	after, statErr := statFile(s.databasePath())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vetted, s.suspect = fileID{}, 0
+	switch {
+	case errors.Is(err, ErrCorrupt):
+		s.suspect = id.inode
+		if errors.Is(err, errFault) || errors.Is(err, errStuck) {
+			s.damaged = id
+		}
+	case err == nil && statErr == nil:
+		s.vetted = after
+	}
+}
+
 // view runs fn in a read transaction. The caller holds the lock.
-func (s *Store) view(fn func(*bolt.Tx, state) error) error {
-	return s.open(true, func(db *bolt.DB) error {
+func (s *Store) view(ctx context.Context, fn func(*bolt.Tx, state) error) error {
+	return s.open(ctx, true, func(db *bolt.DB) error {
 		return db.View(func(tx *bolt.Tx) error {
 			st, err := readState(tx)
 			if err != nil {
@@ -207,29 +230,36 @@ func (s *Store) view(fn func(*bolt.Tx, state) error) error {
 }
 
 // start reads the state of the database, makes one where there is none, and mends the snapshot.
-func (s *Store) start() (st state, err error) {
+func (s *Store) start(ctx context.Context) (state, error) {
 	if err := s.ensure(); err != nil {
-		return st, err
+		return state{}, err
 	}
-	err = s.open(true, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) error {
+	var st state
+	err := s.open(ctx, true, func(db *bolt.DB) error {
+		return db.View(func(tx *bolt.Tx) (err error) {
 			st, err = readState(tx)
 			return err
 		})
 	})
-	if err == nil && !st.writable() {
-		err = newer(st.schema)
+	if err != nil {
+		return state{}, err
+	}
+	if !st.writable() {
+		return st, newer(st.schema)
+	}
+	snap, err := keptSnapshot(s.dir)
+	if err != nil && s.opt.ReadOnly {
+		s.warn(err)
+		return st, nil
 	}
 	if err != nil {
 		return st, err
 	}
-	have, err := publishedGeneration(s.dir)
-	if have > st.generation {
-		s.warn(fmt.Errorf("history: %s: generation %d is older than that of the snapshot, %d: the database was rolled back", s.databasePath(), st.generation, have))
+	if snap.Generation > st.generation {
+		s.warn(fmt.Errorf("history: %s: generation %d is older than that of the snapshot, %d: the database was rolled back", s.databasePath(), st.generation, snap.Generation))
 	}
-	behind := have < st.configGeneration || (err != nil && st.configGeneration > 0)
-	if behind && !s.opt.ReadOnly {
-		if err := s.publish(); err != nil {
+	if snap.Generation < st.configGeneration && !s.opt.ReadOnly {
+		if err := s.publish(ctx); err != nil {
 			s.warn(fmt.Errorf("history: %s: %w", filepath.Join(s.dir, snapshotName), err))
 		}
 	}
@@ -246,13 +276,18 @@ func (s *Store) ensure() error {
 }
 
 // create makes a database under another name and renames it once it is complete: the first pages of a bbolt file that
-// was cut off while being made cannot be opened. What a snapshot still knows goes into it.
+// was cut off while being made cannot be opened. What a snapshot still knows goes into it; without a snapshot that is
+// there but cannot be read, a database would be made that knows less and whose next snapshot replaces it.
 func (s *Store) create() error {
+	snap, err := keptSnapshot(s.dir)
+	if err != nil {
+		return err
+	}
 	temp := s.databasePath() + newSuffix
 	if err := replaceEmpty(temp); err != nil {
 		return err
 	}
-	err := guarded(temp, false, s.opt.MaxBytes, func(db *bolt.DB) error {
+	err = guard{temp, false, s.opt.MaxBytes, useLimit}.run(context.Background(), func(db *bolt.DB) error {
 		return db.Update(func(tx *bolt.Tx) error {
 			for _, name := range buckets {
 				if _, err := tx.CreateBucket(name); err != nil {
@@ -260,10 +295,8 @@ func (s *Store) create() error {
 				}
 			}
 			w := &writer{tx: tx, state: newState(time.Now())}
-			if snap, err := ReadSnapshot(s.dir); err == nil {
-				if err := w.adopt(snap); err != nil {
-					return err
-				}
+			if err := w.adopt(snap); err != nil {
+				return err
 			}
 			return w.state.write(tx)
 		})
@@ -329,7 +362,7 @@ func (s *Store) update(ctx context.Context, verb string, fn func(*writer) error)
 }
 
 // commit is update with a step that runs after a change is stored and before the lock is released.
-func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error, after func() error) (changed bool, err error) {
+func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error, after func(context.Context) error) (changed bool, err error) {
 	if s.opt.ReadOnly {
 		return false, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), ErrReadOnly)
 	}
@@ -338,10 +371,10 @@ func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error,
 			return err
 		}
 		var err error
-		if changed, err = s.transact(fn); err != nil || after == nil {
+		if changed, err = s.transact(ctx, fn); err != nil || after == nil {
 			return err
 		}
-		return after()
+		return after(ctx)
 	})
 	if err != nil {
 		return changed, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), err)
@@ -352,10 +385,10 @@ func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error,
 // transact runs fn in a write transaction. The caller holds the lock. An error of the commit itself says nothing about
 // whether the change is there (the write of the meta page can fail after the page reached the disk), so the file is
 // opened again to see.
-func (s *Store) transact(fn func(*writer) error) (changed bool, err error) {
+func (s *Store) transact(ctx context.Context, fn func(*writer) error) (bool, error) {
 	var want uint64
-	var unknown bool
-	err = s.open(false, func(db *bolt.DB) error {
+	var changed, unknown bool
+	err := s.open(ctx, false, func(db *bolt.DB) error {
 		tx, err := db.Begin(true)
 		if err != nil {
 			return err
@@ -382,16 +415,24 @@ func (s *Store) transact(fn func(*writer) error) (changed bool, err error) {
 		unknown = false
 		return nil
 	})
+	if errors.Is(err, errStuck) {
+		return false, err
+	}
 	if err == nil || !unknown {
 		return changed, err
 	}
-	seen := s.view(func(_ *bolt.Tx, st state) error {
-		if st.generation != want {
-			return err
-		}
+	var there bool
+	seen := s.view(ctx, func(_ *bolt.Tx, st state) error {
+		there = st.generation == want
 		return nil
 	})
-	return seen == nil, seen
+	switch {
+	case seen != nil:
+		return false, fmt.Errorf("%w; opened again to see whether it is stored: %w", err, seen)
+	case there:
+		return true, nil
+	}
+	return false, err
 }
 
 // begin reads the state, and takes over what the snapshot knows if the database is older than it.
@@ -407,8 +448,12 @@ func (s *Store) begin(tx *bolt.Tx) (*writer, error) {
 	if peekGeneration(s.dir) <= st.generation {
 		return w, nil
 	}
-	if snap, err := ReadSnapshot(s.dir); err == nil {
-		return w, w.adopt(snap)
+	snap, err := keptSnapshot(s.dir)
+	if err != nil {
+		return nil, err
 	}
-	return w, nil
+	if snap.Generation <= st.generation { // the header that was peeked at is damaged
+		return w, nil
+	}
+	return w, w.adopt(snap)
 }

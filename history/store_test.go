@@ -334,7 +334,7 @@ func previous(t *testing.T, s *Store, l Learned) (old Learned) {
 	must(t, err)
 	key = append(key, slotPrevious)
 	must(t, s.exclusive(context.Background(), func() error {
-		return s.view(func(tx *bolt.Tx, _ state) error {
+		return s.view(context.Background(), func(tx *bolt.Tx, _ state) error {
 			return unsealJSON(key, bytes.Clone(tx.Bucket(bucketConfig).Get(key)), &old)
 		})
 	}))
