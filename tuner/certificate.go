@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -132,8 +133,19 @@ func (c *Certificate) summarise(elapsed time.Duration) {
 		}
 	}
 	c.Verdict = overall(c.Objective, c.Regimes)
-	c.Ratio = requestRatio(c.Objective, c.Regimes)
+	c.Ratio = requestRatio(c.Objective, c.inForce())
 	c.Elapsed = elapsed.Seconds()
+}
+
+// inForce are the verdicts of this run's regimes, with an earlier one in place of each that this run did not decide.
+func (c *Certificate) inForce() []RegimeVerdict {
+	list := slices.Clone(c.Regimes)
+	for i, v := range list {
+		if earlier, ok := c.proof(v.Regime); ok {
+			list[i] = earlier
+		}
+	}
+	return list
 }
 
 // overall is ADOPT when some regime of the objective is proven better (the others keep the default, so nothing can be

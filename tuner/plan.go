@@ -157,6 +157,10 @@ func (p Problem) candidate(l history.Learned) candidate {
 		return c
 	}
 	p.explain(&c, identity, envelope)
+	if c.source == NearHost && p.narrower(c.plan.Config) {
+		c.reason += "; passed over because it knows no kernel as wide as this host's"
+		return c
+	}
 	if err := c.plan.Config.Validate(p.Host); err != nil {
 		c.reason += "; not possible here: " + err.Error()
 		return c
@@ -184,6 +188,17 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 	if c.source != Measured {
 		c.plan.Config = p.rebound(c.plan.Config, *l)
 	}
+}
+
+// narrower reports whether a config from elsewhere uses a lesser kernel than the heuristic: it comes from a host that had
+// none as wide, so it says nothing about the widest here.
+func (p Problem) narrower(c Config) bool {
+	for _, r := range Regimes {
+		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.widest().Needs {
+			return true
+		}
+	}
+	return false
 }
 
 // crosses reports whether a differing identity field makes another host's config meaningless here.

@@ -87,15 +87,16 @@ func (p Problem) threads() int {
 // Default is the configuration that a tuned one has to beat: what an engine of bitnet.cpp's class does on this host
 // with nobody tuning it. That is one thread for each usable physical core, the AVX2 kernel on x86 (its I2_S path for
 // this class of hosts has no wider one) or the portable one elsewhere, static shares of the rows, no software
-// prefetch, and llama.cpp's n_ubatch of 512 tokens for a prompt.
+// prefetch, and llama.cpp's n_ubatch of 512 tokens for a prompt; 32 with the portable kernel, which takes as long for
+// each token at any batch, and would take a minute for one sample of 512.
 func (p Problem) Default() Config {
-	kernel := "mul/" + string(p.Layout) + "/generic"
+	kernel, batch := "mul/"+string(p.Layout)+"/generic", 32
 	for _, k := range p.usable() {
 		if k.Needs == probe.AVX2 {
-			kernel = k.Name
+			kernel, batch = k.Name, 512
 		}
 	}
-	return p.config(kernel, 512, func(b kernels.Blocking) kernels.Blocking {
+	return p.config(kernel, batch, func(b kernels.Blocking) kernels.Blocking {
 		b.PrefetchBytes = 0
 		return b
 	})
@@ -104,7 +105,11 @@ func (p Problem) Default() Config {
 // Heuristic is the configuration chosen from facts alone, before anything was measured here: the kernel that needs
 // the most of what the host has, one thread for each usable physical core, and the kernel's own blocking.
 func (p Problem) Heuristic() Config {
-	return p.config(p.widest().Name, 128, func(b kernels.Blocking) kernels.Blocking { return b })
+	batch := 128
+	if p.widest().Needs == 0 {
+		batch = 32
+	}
+	return p.config(p.widest().Name, batch, func(b kernels.Blocking) kernels.Blocking { return b })
 }
 
 // widest is the usable kernel of the layout with the most demands.

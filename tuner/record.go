@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -69,11 +70,15 @@ func (r *tune) flush() {
 // known reads what earlier runs measured in this regime against the same yardstick with the same kernels. A wrong or
 // impossible arm stays so; a crash or a want of memory may have been the moment's, and is tried again.
 func (s *search) known() ([]bandit.Trial, error) {
+	busy, err := s.busyRuns()
+	if err != nil {
+		return nil, err
+	}
 	var trials []bandit.Trial
-	err := s.earlier(s.regime, key(s.baseArm), func(rec history.Record, a target.Arm) {
+	err = s.earlier(s.regime, key(s.baseArm), func(rec history.Record, a target.Arm) {
 		point, inside := pointOf(s.space, a)
 		var status bandit.Status
-		if !inside || status.UnmarshalText([]byte(rec.Status)) != nil {
+		if !inside || status.UnmarshalText([]byte(rec.Status)) != nil || status == bandit.OK && busy[rec.Run] {
 			return
 		}
 		if status == bandit.OK || status == bandit.Mismatch || status == bandit.Rejected {
@@ -81,6 +86,24 @@ func (s *search) known() ([]bandit.Trial, error) {
 		}
 	})
 	return trials, err
+}
+
+// noiseFact is the name under which a run keeps its noise floor.
+const noiseFact = "noise_floor"
+
+// busyRuns are the earlier runs whose costs say more of a busy host than of the arms: those with a high noise floor,
+// if this run's is clearly lower.
+func (r *tune) busyRuns() (map[uint64]bool, error) {
+	busy := map[uint64]bool{}
+	if r.store == nil {
+		return busy, nil
+	}
+	runs, err := r.store.Runs(context.Background())
+	for _, run := range runs {
+		floor, bad := strconv.ParseFloat(run.Facts[noiseFact], 64)
+		busy[run.ID] = bad == nil && floor > busyFloor && floor > 2*r.floor
+	}
+	return busy, err
 }
 
 // earlier calls fn for every record of a regime that was measured here against a yardstick with this kernel table.
@@ -153,6 +176,7 @@ func (r *tune) record(cert *Certificate, proof json.RawMessage) history.Run {
 		Budget: r.budget.Time, Facts: r.facts(),
 	}
 	if cert != nil {
+		run.Facts[noiseFact] = strconv.FormatFloat(r.floor, 'g', 4, 64)
 		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
 	}
 	return run

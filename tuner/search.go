@@ -14,6 +14,10 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
+// busyFloor is the noise floor from which on a host counts as busy: what is measured then is not told to later runs that
+// find it quiet.
+const busyFloor = 0.15
+
 // How a duel decides.
 const (
 	duelConfidence = 0.99 // of the interval that must clear the threshold
@@ -139,7 +143,13 @@ func (s *search) calibrate(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: heuristic %s: %w", s.regime, s.baseArm, err)
 	}
 	s.block, s.round = 4*base, 2*standard+2*base
-	return s.noise(ctx)
+	if err := s.noise(ctx); err != nil {
+		return err
+	}
+	if s.floor > busyFloor {
+		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("the host is busy: it cannot tell gains below %.0f %%; tune again when it is idle", 100*s.floor))
+	}
+	return nil
 }
 
 // disown takes down that the heuristic cannot be used here, so that it is neither the yardstick nor the answer.
@@ -368,20 +378,25 @@ type contender struct {
 	verdict    measure.Verdict
 }
 
-// rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved,
-// then the strategy's best.
+// rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved, the
+// strategy's best, the heuristic, so that a search misled by a busy host is put right, and more of the strategy's.
 func (s *search) rivals() []target.Arm {
-	var list []target.Arm
-	if s.learned != nil && *s.learned != s.standardArm {
-		list = append(list, *s.learned)
+	var wanted []target.Arm
+	if s.learned != nil {
+		wanted = append(wanted, *s.learned)
+	}
+	if r, ok := s.strategy.(bandit.Recommender); ok {
+		for i, point := range r.Recommend(finalists + 1) {
+			wanted = append(wanted, s.problem.armAt(s.space, point))
+			if i == 0 {
+				wanted = append(wanted, s.baseArm)
+			}
+		}
 	}
 	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round))))
-	recommended, ok := s.strategy.(bandit.Recommender)
-	if !ok {
-		return list
-	}
-	for _, point := range recommended.Recommend(finalists + 1) {
-		if a := s.problem.armAt(s.space, point); len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
+	var list []target.Arm
+	for _, a := range wanted {
+		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}

@@ -26,7 +26,7 @@ type Budget struct {
 }
 
 // ErrBadBudget is wrapped by the errors of a Budget that cannot be.
-var ErrBadBudget = errors.New("bad budget")
+var ErrBadBudget = errors.New("tune")
 
 // Event is what a run tells while it works.
 type Event struct {
@@ -78,6 +78,9 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	}
 	defer unlock()
 	r.resume()
+	if r.problem.widest().Needs == 0 {
+		r.warn("no SIMD kernel runs on this host: the portable one is slow, and a verdict takes minutes")
+	}
 	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()

@@ -22,7 +22,7 @@ func TestTuneRemembersAndResumes(t *testing.T) {
 	if plan, err := tuner.Plan(t.Context(), anyModel); err != nil || plan.Source != Heuristic {
 		t.Fatalf("before tuning: source %q, %v, want heuristic", plan.Source, err)
 	}
-	a, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Seed: 1})
+	a, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Objective: ObjectiveDecode, Seed: 1})
 	if err != nil || a.Verdict != measure.Adopt {
 		t.Fatalf("first run: %v, %v, want ADOPT", a.Verdict, err)
 	}
@@ -31,7 +31,7 @@ func TestTuneRemembersAndResumes(t *testing.T) {
 		t.Fatalf("after tuning: %+v, %v, want the measured config with chunks", plan, err)
 	}
 	second := &simulated{host: host, cost: planted}
-	b, err := second.open(t, dir, 2).Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Seed: 2})
+	b, err := second.open(t, dir, 2).Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Objective: ObjectiveDecode, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

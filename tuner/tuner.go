@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,8 +177,12 @@ func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note strin
 	if t.opt.Store == "" {
 		return nil, "", nil
 	}
+	ours := t.isOurs()
 	store, err = history.Open(t.opt.Store, history.Options{})
 	if errors.Is(err, history.ErrCorrupt) && store != nil {
+		if !ours {
+			return nil, "", fmt.Errorf("%w: nothing else in %s is ours, so the file may be another program's: name another --store, or move it away", err, t.opt.Store)
+		}
 		damage := err
 		aside, err := store.Quarantine(ctx)
 		if err != nil {
@@ -185,6 +191,15 @@ func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note strin
 		return store, fmt.Sprintf("%v; moved to %s and begun anew, learned configs kept", damage, aside), nil
 	}
 	return store, "", err
+}
+
+// isOurs reports whether a directory shows that this program has used it before.
+func (t *Tuner) isOurs() bool {
+	if _, err := os.Stat(filepath.Join(t.opt.Store, lockName)); err == nil {
+		return true
+	}
+	_, err := history.ReadSnapshot(t.opt.Store)
+	return !errors.Is(err, history.ErrNoSnapshot)
 }
 
 // readStore opens the history for reading; nil where there is none.

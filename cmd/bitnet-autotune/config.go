@@ -31,7 +31,7 @@ func (a *app) configVerb() *cobra.Command {
 from another limit or a host like this one, else a heuristic from facts. The source and the reason are printed with it.`,
 		Example: `  bitnet-autotune config --model bitnet-b1.58-2b-4t
   llama-server -m model.gguf $(bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp)
-  eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"`,
+  set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, model, form, requireMeasured) },
 	}
@@ -59,7 +59,7 @@ func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured boo
 	case form == "json":
 		err = a.printJSON(plan)
 	case form != "" && a.format == "text":
-		write(a.out, plan)
+		err = a.printText(func(w io.Writer) { write(w, plan) })
 	default:
 		err = a.print(plan, func(w io.Writer) { writePlan(w, plan) })
 	}
@@ -92,7 +92,8 @@ func writeEnv(w io.Writer, p tuner.Plan) {
 		arm, prefix := c.Arm(r), "BITNET_"+strings.ToUpper(string(r))
 		fmt.Fprintf(w, "%s_KERNEL=%s\n%s_THREADS=%d\n%s_BATCH=%d\n", prefix, arm.Kernel, prefix, arm.Threads, prefix, arm.Batch)
 	}
-	fmt.Fprintf(w, "LLAMA_ARG_THREADS=%d\nLLAMA_ARG_THREADS_BATCH=%d\nLLAMA_ARG_UBATCH=%d\n", c.Decode.Threads, c.Prefill.Threads, c.Prefill.Batch)
+	fmt.Fprintf(w, "LLAMA_ARG_THREADS=%d\nLLAMA_ARG_THREADS_BATCH=%d\nLLAMA_ARG_BATCH=%d\nLLAMA_ARG_UBATCH=%d\n",
+		c.Decode.Threads, c.Prefill.Threads, logicalBatch(c), c.Prefill.Batch)
 }
 
 // writeGo prints a Go expression of type tuner.Config.
@@ -116,6 +117,9 @@ func writeFlags(extra string) func(io.Writer, tuner.Plan) {
 	return func(w io.Writer, p tuner.Plan) {
 		c := p.Config
 		fmt.Fprintf(w, "--threads %d --threads-batch %d --batch-size %d --ubatch-size %d%s\n",
-			c.Decode.Threads, c.Prefill.Threads, max(2048, c.Prefill.Batch), c.Prefill.Batch, extra)
+			c.Decode.Threads, c.Prefill.Threads, logicalBatch(c), c.Prefill.Batch, extra)
 	}
 }
+
+// logicalBatch is llama.cpp's n_batch, 2048 by default: the most tokens submitted at once, cut into n_ubatch each.
+func logicalBatch(c tuner.Config) int { return max(2048, c.Prefill.Batch) }

@@ -46,6 +46,9 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 			fmt.Fprintf(w, "  %.3fx  %s\n", up.Ratio.Estimate, up.Arm)
 		}
 		for _, cut := range r.Cuts {
+			if cut.Points == 0 {
+				continue
+			}
 			fmt.Fprintf(w, "  left out %d: %s\n", cut.Points, cut.Reason)
 		}
 	}

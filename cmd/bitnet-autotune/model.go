@@ -54,17 +54,26 @@ func writeModels(w io.Writer, list []model.Model) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tab, "layers\thidden\tffn\tternary weights\ti2s\toutput head\t  \tname\t")
 	for _, m := range list {
-		fmt.Fprintf(tab, "%d\t%d\t%d\t%.2f G\t%s\t%s\t  \t%s\t\n", m.Layers, m.Hidden, m.FFN, float64(m.TernaryWeights())/1e9, size(m.Bytes()["i2s"]), size(m.HeadBytes), m.Name)
+		fmt.Fprintf(tab, "%d\t%d\t%d\t%.2f G\t%s\t%s\t  \t%s\t\n", m.Layers, m.Hidden, m.FFN, float64(m.TernaryWeights())/1e9, fileSize(m.Bytes()["i2s"]), size(m.HeadBytes), m.Name)
 	}
 	tab.Flush()
 }
 
+// fileSize is the size of a model in a file format that may not be able to hold it.
+func fileSize(bytes uint64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return size(bytes)
+}
+
 func (a *app) inspectVerb() *cobra.Command {
 	return &cobra.Command{
-		Use:     "inspect FILE",
-		Short:   "Read the header of a GGUF file: family, matmul shapes, bytes per layout",
-		Example: "  bitnet-autotune inspect ./ggml-model-i2_s.gguf\n  bitnet-autotune inspect bitnet-b1.58-2b-4t --format json",
-		Args:    cobra.ExactArgs(1),
+		Use:               "inspect FILE",
+		Short:             "Read the header of a GGUF file: family, matmul shapes, bytes per layout",
+		Example:           "  bitnet-autotune inspect ./ggml-model-i2_s.gguf\n  bitnet-autotune inspect bitnet-b1.58-2b-4t --format json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeModel,
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := model.Load(args[0])
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t --budget 60s
   bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp
   bitnet-autotune explain --model bitnet-b1.58-2b-4t`,
+		Version:           thisBuild().Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: a.settle,
@@ -160,8 +162,14 @@ func (a *app) print(v any, text func(io.Writer)) error {
 	if a.format == "json" {
 		return a.printJSON(v)
 	}
-	text(a.out)
-	return nil
+	return a.printText(text)
+}
+
+// printText prints for people; a full disk or a closed pipe is an error here as it is for JSON.
+func (a *app) printText(text func(io.Writer)) error {
+	w := bufio.NewWriter(a.out)
+	text(w)
+	return w.Flush()
 }
 
 func (a *app) printJSON(v any) error {

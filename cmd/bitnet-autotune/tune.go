@@ -83,7 +83,7 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "\tdefault\tbest\tfaster\tinterval\tverdict")
 	for _, r := range c.Regimes {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%.3fx\t%s\t%s\n", regimeName(r.Regime), rate(r.DefaultNs), rate(r.BestNs), r.Ratio.Estimate, interval(r.Ratio), r.Verdict)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\n", regimeName(r.Regime), rate(r.DefaultNs), rate(r.BestNs), times(r.Ratio), interval(r.Ratio), r.Verdict)
 	}
 	tab.Flush()
 	fmt.Fprintln(w)
@@ -115,7 +115,7 @@ func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
 			fmt.Fprintf(w, "%-13s finalist %s: %.3fx\n", "", up.Arm, up.Ratio.Estimate)
 		}
 	}
-	fmt.Fprintf(w, "%-13s search   %d of %d arms; %s%s\n", "", r.Evaluations, r.SpaceSize, r.Stopped, overHeuristic(r.OverHeuristic))
+	fmt.Fprintf(w, "%-13s search   %d of %d arms, %d known before; %s%s\n", "", r.Evaluations, r.SpaceSize, r.Known, r.Stopped, overHeuristic(r.OverHeuristic))
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "%-13s doubt    %s\n", "", warning)
 	}
@@ -141,20 +141,28 @@ func verdictSentence(c *tuner.Certificate) string {
 	case c.Verdict == measure.Keep:
 		return "The default is as good as anything found; it stays."
 	}
-	return "Nothing could be proven better or ruled out within the budget; the default stays. A longer run goes on from here."
+	return "Nothing could be proven better or ruled out within the budget; the config stays as it was. A longer run goes on from here."
 }
 
 func boundBy(f tuner.Roofline) string {
 	if f.DecodeFraction >= 0.9 {
-		return ": bound by reading the weights, more threads cannot help"
+		return ": bound by reading the weights"
 	}
 	return ""
+}
+
+// times is a ratio, if there is one.
+func times(r tuner.Ratio) string {
+	if r.Estimate == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3fx", r.Estimate)
 }
 
 // interval is the interval of a ratio, if it has one.
 func interval(r tuner.Ratio) string {
 	if r.High == 0 {
-		return "none yet"
+		return "-"
 	}
 	return fmt.Sprintf("%.3f-%.3f", r.Low, r.High)
 }
@@ -169,7 +177,7 @@ func regimeName(r target.Regime) string {
 
 func rate(nsPerToken float64) string {
 	if nsPerToken <= 0 {
-		return "not measured"
+		return "-"
 	}
 	return fmt.Sprintf("%.1f tok/s", 1e9/nsPerToken)
 }
