@@ -58,8 +58,8 @@ func Pack(layout Layout, w []int8, n, k int, data []byte) (*Packed, error) {
 		return nil, fmt.Errorf("kernels: pack %dx%d: unknown layout %q: one of %v", n, k, layout, Layouts())
 	case n < 1 || k < 1 || k > MaxCols:
 		return nil, fmt.Errorf("kernels: pack %dx%d: want at least 1 row and 1 to %d columns", n, k, MaxCols)
-	case len(w) != n*k:
-		return nil, fmt.Errorf("kernels: pack %dx%d: %d weights, want %d", n, k, len(w), n*k)
+	case len(w)%k != 0 || len(w)/k != n: // n*k may overflow
+		return nil, fmt.Errorf("kernels: pack %dx%d: %d weights, want %d x %d", n, k, len(w), n, k)
 	}
 	if i := firstNonTernary(w); i >= 0 {
 		return nil, fmt.Errorf("kernels: pack %dx%d: weight %d in row %d, column %d: want -1, 0 or 1", n, k, w[i], i/k, i%k)

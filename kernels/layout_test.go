@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +106,8 @@ func TestPackErrors(t *testing.T) {
 		"unknown layout":    {"nope", good, 16, 16, nil, `unknown layout "nope": one of [i2s]`},
 		"value 2":           {kernels.I2S, bad, 16, 16, nil, "weight 2 in row 2, column 3: want -1, 0 or 1"},
 		"value -128":        {kernels.I2S, low, 16, 16, nil, "weight -128 in row 0, column 0"},
-		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 272"},
+		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 16 x 17"},
+		"rows overflow":     {kernels.I2S, nil, math.MaxInt/2 + 1, 4, nil, "0 weights, want "},
 		"no rows":           {kernels.I2S, nil, 0, 16, nil, "want at least 1 row"},
 		"too many columns":  {kernels.I2S, nil, 1, kernels.MaxCols + 1, nil, "65536 columns"},
 		"data of odd size":  {kernels.I2S, good, 16, 16, make([]byte, 63), "63 bytes given, want 64"},

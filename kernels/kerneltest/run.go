@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -352,7 +353,8 @@ func (s suite) allocations(t *testing.T) {
 
 // misuse checks that arguments which would make a kernel leave its buffers panic instead.
 func (s suite) misuse(t *testing.T) {
-	const m, n, k = 2, 40, 100
+	const m, n, k = 2, 72, 100
+	const half = math.MaxInt/2 + 1 // of what an int counts: 4 times as much is 0
 	type call struct {
 		dst    []int32
 		w      kernels.Packed
@@ -361,20 +363,25 @@ func (s suite) misuse(t *testing.T) {
 		choice kernels.Blocking
 	}
 	cases := map[string]func(*call){
-		"other layout":           func(c *call) { c.w.Layout = "other" },
-		"short weights":          func(c *call) { c.w.Data = c.w.Data[:len(c.w.Data)-1] },
-		"too many columns":       func(c *call) { c.w.K = kernels.MaxCols + 1 },
-		"columns differ":         func(c *call) { c.x.K++ },
-		"short activations":      func(c *call) { c.x.X = c.x.X[:len(c.x.X)-1] },
-		"narrow stride":          func(c *call) { c.x.Stride -= kernels.ColAlign },
-		"short sums":             func(c *call) { c.x.Sum = c.x.Sum[:1] },
-		"short dst":              func(c *call) { c.dst = c.dst[:len(c.dst)-1] },
-		"rows beyond the end":    func(c *call) { c.rows.To = n + kernels.RowAlign },
-		"negative first row":     func(c *call) { c.rows.From = -kernels.RowAlign },
-		"rows backwards":         func(c *call) { c.rows = kernels.Rows{From: 32, To: 16} },
-		"first row not aligned":  func(c *call) { c.rows.From = 8 },
-		"last row not aligned":   func(c *call) { c.rows.To = 39 },
-		"negative token count":   func(c *call) { c.x.M = -1 },
+		"other layout":          func(c *call) { c.w.Layout = "other" },
+		"short weights":         func(c *call) { c.w.Data = c.w.Data[:len(c.w.Data)-1] },
+		"too many columns":      func(c *call) { c.w.K = kernels.MaxCols + 1 },
+		"columns differ":        func(c *call) { c.x.K++ },
+		"short activations":     func(c *call) { c.x.X = c.x.X[:len(c.x.X)-1] },
+		"narrow stride":         func(c *call) { c.x.Stride -= kernels.ColAlign },
+		"short sums":            func(c *call) { c.x.Sum = c.x.Sum[:1] },
+		"short dst":             func(c *call) { c.dst = c.dst[:len(c.dst)-1] },
+		"rows beyond the end":   func(c *call) { c.rows.To = n + kernels.RowAlign },
+		"negative first row":    func(c *call) { c.rows.From = -kernels.RowAlign },
+		"rows backwards":        func(c *call) { c.rows = kernels.Rows{From: 32, To: 16} },
+		"first row not aligned": func(c *call) { c.rows.From = 8 },
+		"last row not aligned":  func(c *call) { c.rows.To = 39 },
+		"negative token count":  func(c *call) { c.x.M = -1 },
+		"tokens overflow": func(c *call) {
+			c.x.M, c.x.Stride = 4, half // M * Stride is 0
+			c.x.Sum, c.dst = make([]int32, 4), make([]int32, 4*n)
+		},
+		"matrix overflows":       func(c *call) { c.w.N, c.rows.To = half, 32 }, // so does M * N
 		"matrix without rows":    func(c *call) { c.w.N = 0 },
 		"matrix without columns": func(c *call) { c.w.K, c.x.K = 0, 0 },
 	}
@@ -382,6 +389,7 @@ func (s suite) misuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := call{dst: make([]int32, m*n), w: *s.weights(n, k, 13), x: *activations(m, k, 14), rows: kernels.Rows{From: 0, To: n}}
 			spoil(&c)
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			defer func() {
 				if message := fmt.Sprint(recover()); !strings.HasPrefix(message, "kernels: ") {
 					t.Errorf(`recovered %q, want a panic "kernels: …"`, message)
