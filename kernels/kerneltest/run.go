@@ -32,6 +32,7 @@ func Run(t *testing.T, ref, k kernels.Kernel) {
 		t.Run("Tails", s.tails)
 		t.Run("Prefill", s.prefill)
 	}
+	t.Run("Deep", s.deep)
 	t.Run("RowRanges", s.rowRanges)
 	t.Run("Concurrent", s.concurrent)
 	t.Run("Extremes", s.extremes)
@@ -123,22 +124,48 @@ func first(x *kernels.Activations, m int) *kernels.Activations {
 	return &kernels.Activations{M: m, K: x.K, Stride: x.Stride, X: x.X[:m*x.Stride], Sum: x.Sum[:m], Scale: x.Scale[:m]}
 }
 
-// definition multiplies unpacked weights.
+// product multiplies unpacked weights.
+func (s suite) product(w *kernels.Packed, x *kernels.Activations) []int32 {
+	format, _ := kernels.FormatOf(s.kernel.Layout)
+	values := make([]int8, w.N*w.K)
+	format.Unpack(values, w.Data, w.N, w.K)
+	dst := make([]int32, x.M*w.N)
+	for i := range dst {
+		dst[i] = dot(values[i%w.N*w.K:][:w.K], x.X[i/w.N*x.Stride:])
+	}
+	return dst
+}
+
 func (s suite) definition(t *testing.T) {
 	const m = 3
-	format, _ := kernels.FormatOf(s.kernel.Layout)
 	for _, n := range rowTails {
 		for _, k := range colTails {
 			w, x := s.weights(n, k, uint64(n*k)), activations(m, k, uint64(k))
-			values := make([]int8, n*k)
-			format.Unpack(values, w.Data, n, k)
-			want := make([]int32, m*n)
-			for i := range want {
-				want[i] = dot(values[i%n*k:][:k], x.X[i/n*x.Stride:])
-			}
-			s.compare(t, w, x, want, kernels.Blocking{})
+			s.compare(t, w, x, s.product(w, x), kernels.Blocking{})
 		}
 	}
+}
+
+// deep sums over as many columns as models have, and as a matrix may have, with weights that differ everywhere.
+func (s suite) deep(t *testing.T) {
+	const n = 81
+	for _, k := range []int{6912, kernels.MaxCols - 1, kernels.MaxCols} {
+		m := s.wholeTiles()
+		w, x := s.weights(n, k, uint64(k)), activations(m, k, uint64(k))
+		want := s.product(w, x)
+		for _, choice := range s.blockings() {
+			s.compare(t, w, x, want, choice)
+		}
+	}
+}
+
+// wholeTiles is a batch with at least one whole tile of each kind, and a tail.
+func (s suite) wholeTiles() int {
+	m := 1
+	for _, tile := range s.kernel.Tiles {
+		m = max(m, 2*tile.Tokens+1)
+	}
+	return m
 }
 
 func (s suite) tails(t *testing.T) {
@@ -226,10 +253,7 @@ func (s suite) extremes(t *testing.T) {
 		}
 	}
 	patterns := []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)}
-	m := len(patterns) // and at least one whole tile of each
-	for _, tile := range s.kernel.Tiles {
-		m = max(m, 2*tile.Tokens+1)
-	}
+	m := max(len(patterns), s.wholeTiles())
 	for _, k := range []int{16, 256, 6912, kernels.MaxCols} {
 		const n = 81
 		for _, weight := range []func(int) int8{sign(-1, -1), sign(0, 0), sign(1, 1), sign(1, -1), sign(-1, 1)} {
