@@ -17,6 +17,9 @@ const DataAlign = 64
 type Format struct {
 	Layout Layout
 	Bits   float64 // stored bits per weight, without padding
+	// BlockRows is the number of rows that stay together: an n x k matrix is stored as those of BlockRows x k one after
+	// the other, and one of the rows left over.
+	BlockRows int
 	// Bytes is the size of a packed n x k matrix.
 	Bytes func(n, k int) int
 	// Pack stores the row-major n x k matrix w, whose values are -1, 0 and 1, in data, which has Bytes(n, k) bytes.

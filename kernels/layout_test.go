@@ -43,6 +43,30 @@ func TestPackUnpackRoundTrip(t *testing.T) {
 	}
 }
 
+func TestBlocksAreMatrices(t *testing.T) {
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		for _, s := range shapes {
+			n, k := s[0], s[1]
+			w := ternary(n, k)
+			p, err := kernels.Pack(layout, w, n, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var blocks []byte
+			for from := 0; from < n; from += format.BlockRows {
+				rows := min(format.BlockRows, n-from)
+				block := make([]byte, format.Bytes(rows, k))
+				format.Pack(block, w[from*k:(from+rows)*k], rows, k)
+				blocks = append(blocks, block...)
+			}
+			if !bytes.Equal(blocks, p.Data) {
+				t.Errorf("%s %dx%d: blocks of %d rows are not the matrix", layout, n, k, format.BlockRows)
+			}
+		}
+	}
+}
+
 func TestRandomIsWhatPackMakes(t *testing.T) {
 	for _, layout := range kernels.Layouts() {
 		format, _ := kernels.FormatOf(layout)
