@@ -63,7 +63,7 @@ func (t *Tile) UnmarshalText(text []byte) error {
 // the kernel's default for the batch.
 type Blocking struct {
 	Tile          Tile `json:"tile"`           // one of Kernel.Tiles; 0x0 = Kernel.Default(M)
-	PrefetchBytes int  `json:"prefetch_bytes"` // how far ahead of the loads weights are prefetched; 0 = not at all
+	PrefetchBytes int  `json:"prefetch_bytes"` // how far ahead of the loads weights are prefetched; 0 = not at all, or the default with Tile 0x0
 	ChunkRows     int  `json:"chunk_rows"`     // rows a worker takes at a time; 0 = one contiguous share each
 }
 
@@ -86,7 +86,7 @@ type Kernel struct {
 	//	} }
 	//
 	// in exact int32 arithmetic. It writes no other element of dst, does not allocate, and is safe for concurrent use
-	// on disjoint rows. work has Work(Shape) bytes.
+	// on disjoint rows. work has Work(Shape) bytes. dst must share no memory with w, x or work, nor work with w or x.
 	Mul func(dst []int32, w *Packed, x *Activations, rows Rows, work []byte, opt Blocking)
 }
 

@@ -17,6 +17,9 @@ const DataAlign = 64
 type Format struct {
 	Layout Layout
 	Bits   float64 // stored bits per weight, without padding
+	// BlockRows is the number of rows that stay together: an n x k matrix is stored as those of BlockRows x k one after
+	// the other, and one of the rows left over.
+	BlockRows int
 	// Bytes is the size of a packed n x k matrix.
 	Bytes func(n, k int) int
 	// Pack stores the row-major n x k matrix w, whose values are -1, 0 and 1, in data, which has Bytes(n, k) bytes.
@@ -58,8 +61,8 @@ func Pack(layout Layout, w []int8, n, k int, data []byte) (*Packed, error) {
 		return nil, fmt.Errorf("kernels: pack %dx%d: unknown layout %q: one of %v", n, k, layout, Layouts())
 	case n < 1 || k < 1 || k > MaxCols:
 		return nil, fmt.Errorf("kernels: pack %dx%d: want at least 1 row and 1 to %d columns", n, k, MaxCols)
-	case len(w) != n*k:
-		return nil, fmt.Errorf("kernels: pack %dx%d: %d weights, want %d", n, k, len(w), n*k)
+	case len(w)%k != 0 || len(w)/k != n: // n*k may overflow
+		return nil, fmt.Errorf("kernels: pack %dx%d: %d weights, want %d x %d", n, k, len(w), n, k)
 	}
 	if i := firstNonTernary(w); i >= 0 {
 		return nil, fmt.Errorf("kernels: pack %dx%d: weight %d in row %d, column %d: want -1, 0 or 1", n, k, w[i], i/k, i%k)

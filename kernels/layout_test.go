@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,30 @@ func TestPackUnpackRoundTrip(t *testing.T) {
 					t.Error("Unpack(Pack(w)) differs from w")
 				}
 			})
+		}
+	}
+}
+
+func TestBlocksAreMatrices(t *testing.T) {
+	for _, layout := range kernels.Layouts() {
+		format, _ := kernels.FormatOf(layout)
+		for _, s := range shapes {
+			n, k := s[0], s[1]
+			w := ternary(n, k)
+			p, err := kernels.Pack(layout, w, n, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var blocks []byte
+			for from := 0; from < n; from += format.BlockRows {
+				rows := min(format.BlockRows, n-from)
+				block := make([]byte, format.Bytes(rows, k))
+				format.Pack(block, w[from*k:(from+rows)*k], rows, k)
+				blocks = append(blocks, block...)
+			}
+			if !bytes.Equal(blocks, p.Data) {
+				t.Errorf("%s %dx%d: blocks of %d rows are not the matrix", layout, n, k, format.BlockRows)
+			}
 		}
 	}
 }
@@ -105,7 +130,8 @@ func TestPackErrors(t *testing.T) {
 		"unknown layout":    {"nope", good, 16, 16, nil, `unknown layout "nope": one of [i2s]`},
 		"value 2":           {kernels.I2S, bad, 16, 16, nil, "weight 2 in row 2, column 3: want -1, 0 or 1"},
 		"value -128":        {kernels.I2S, low, 16, 16, nil, "weight -128 in row 0, column 0"},
-		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 272"},
+		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 16 x 17"},
+		"rows overflow":     {kernels.I2S, nil, math.MaxInt/2 + 1, 4, nil, "0 weights, want "},
 		"no rows":           {kernels.I2S, nil, 0, 16, nil, "want at least 1 row"},
 		"too many columns":  {kernels.I2S, nil, 1, kernels.MaxCols + 1, nil, "65536 columns"},
 		"data of odd size":  {kernels.I2S, good, 16, 16, make([]byte, 63), "63 bytes given, want 64"},

@@ -8,25 +8,12 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
-// limitSets are the feature sets between which the limit loops distinguish, as far as this host has them.
-func limitSets(t testing.TB) []probe.Feature {
-	sets := []probe.Feature{0}
-	for _, set := range []probe.Feature{probe.AVX2, probe.AVX2 | probe.AVX512, probe.AVX2 | probe.AVX512 | probe.AVX512VNNI} {
-		switch {
-		case host().Has(set):
-			sets = append(sets, set)
-		case set&required(t) != 0:
-			t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s, which this host lacks", set)
-		default:
-			t.Logf("NOT TESTED: the limit loops for %s: not on this host", set)
-		}
-	}
-	return sets
-}
+// limitSets are the sets of extensions between which the limit loops distinguish.
+var limitSets = []probe.Feature{0, probe.AVX2, probe.AVX2 | probe.AVX512, probe.AVX2 | probe.AVX512 | probe.AVX512VNNI}
 
 // TestReadLoopReadsEverything flips one bit anywhere: the checksum must change.
 func TestReadLoopReadsEverything(t *testing.T) {
-	for _, set := range limitSets(t) {
+	forEach(t, limitSets, func(t *testing.T, set probe.Feature) {
 		read := kernels.ReadLoop(set)
 		for _, size := range []int{0, 1, 7, 8, 31, 32, 255, 256, 257, 511, 512, 600, 1500, 1<<20 + 513} {
 			data := make([]byte, size)
@@ -34,23 +21,23 @@ func TestReadLoopReadsEverything(t *testing.T) {
 			for at := 0; at < size; at += max(1, size/200) {
 				data[at] ^= 0x10
 				if read(data) == before {
-					t.Fatalf("%s: %d bytes: the one at %d is not read", set, size, at)
+					t.Fatalf("%d bytes: the one at %d is not read", size, at)
 				}
 				data[at] ^= 0x10
 			}
 		}
-	}
+	})
 }
 
 func TestPeakLoop(t *testing.T) {
-	for _, set := range limitSets(t) {
+	forEach(t, limitSets, func(t *testing.T, set probe.Feature) {
 		loop, operations, name := kernels.PeakLoop(set)
 		loop(0)
 		loop(1<<16 + 1)
 		if operations <= 0 || name == "" {
-			t.Errorf("%s: %d operations of %q", set, operations, name)
+			t.Errorf("%d operations of %q", operations, name)
 		}
-	}
+	})
 }
 
 func BenchmarkReadLoop(b *testing.B) {
@@ -58,10 +45,11 @@ func BenchmarkReadLoop(b *testing.B) {
 	for i := 0; i < len(memory); i += 4096 {
 		memory[i] = 1
 	}
-	for _, set := range limitSets(b) {
+	for _, set := range limitSets {
 		read := kernels.ReadLoop(set)
 		for name, stretch := range map[string]int{"memory": 16 << 20, "l2": 512 << 10} {
 			b.Run(fmt.Sprintf("isa=%s/from=%s", set, name), func(b *testing.B) {
+				needs(b, set)
 				b.SetBytes(int64(stretch))
 				at := 0
 				for b.Loop() {
@@ -76,9 +64,10 @@ func BenchmarkReadLoop(b *testing.B) {
 }
 
 func BenchmarkPeakLoop(b *testing.B) {
-	for _, set := range limitSets(b) {
+	for _, set := range limitSets {
 		loop, operations, name := kernels.PeakLoop(set)
-		b.Run("what="+name, func(b *testing.B) {
+		b.Run(fmt.Sprintf("isa=%s/what=%s", set, name), func(b *testing.B) {
+			needs(b, set)
 			const iterations = 1 << 18
 			for b.Loop() {
 				loop(iterations)

@@ -27,7 +27,7 @@ const (
 )
 
 func init() {
-	registerFormat(Format{Layout: I2S, Bits: 2, Bytes: i2sSize, Pack: packI2S, Unpack: unpackI2S, Random: randomI2S})
+	registerFormat(Format{Layout: I2S, Bits: 2, BlockRows: i2sBlock * RowAlign, Bytes: i2sSize, Pack: packI2S, Unpack: unpackI2S, Random: randomI2S})
 }
 
 func i2sGroups(n int) int { return (n + RowAlign - 1) / RowAlign }

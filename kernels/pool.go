@@ -286,7 +286,7 @@ func (p *Pool) Mul(k *Kernel, dst []int32, w *Packed, x *Activations, opt Blocki
 		panic("kernels: Mul: weights are in another layout than the kernel's")
 	case w.K != x.K:
 		panic("kernels: Mul: weights and activations differ in K")
-	case len(dst) < x.M*w.N:
+	case !holds(len(dst), x.M, w.N):
 		panic("kernels: Mul: dst is shorter than M x N")
 	}
 	p.acquire()

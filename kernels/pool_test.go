@@ -205,6 +205,8 @@ func TestPoolMisusePanics(t *testing.T) {
 	other := sumKernel
 	other.Layout = "other"
 	short := &Activations{M: 1, K: 7, Stride: 8, X: make([]int8, 8)}
+	many := &Activations{M: math.MaxInt/8 + 1, K: 8, Stride: 8} // times 16 rows is 0
+	negative := &Activations{M: -1, K: 8, Stride: 8}
 	for _, tc := range []struct {
 		name string
 		f    func()
@@ -215,6 +217,8 @@ func TestPoolMisusePanics(t *testing.T) {
 		{"layout", func() { p.Mul(&other, dst, w, x, Blocking{}) }, "kernels: Mul: weights are in another layout than the kernel's"},
 		{"K", func() { p.Mul(&sumKernel, dst, w, short, Blocking{}) }, "kernels: Mul: weights and activations differ in K"},
 		{"dst", func() { p.Mul(&sumKernel, dst[:15], w, x, Blocking{}) }, "kernels: Mul: dst is shorter than M x N"},
+		{"dst, overflow", func() { p.Mul(&sumKernel, dst, w, many, Blocking{}) }, "kernels: Mul: dst is shorter than M x N"},
+		{"negative M", func() { p.Mul(&sumKernel, dst, w, negative, Blocking{}) }, "kernels: Mul: dst is shorter than M x N"},
 		{"Run after Close", func() { p.Close(); p.Run(nop) }, "kernels: use of a closed Pool"},
 		{"Mul after Close", func() { p.Mul(&sumKernel, dst, w, x, Blocking{}) }, "kernels: use of a closed Pool"},
 	} {

@@ -67,21 +67,8 @@ func checkSums(t *testing.T, a *kernels.Activations) {
 	}
 }
 
-// quantizerSets are the feature sets between which Quantizer distinguishes.
-func quantizerSets(t testing.TB) []probe.Feature {
-	var sets []probe.Feature
-	for _, set := range []probe.Feature{probe.AVX2} {
-		switch {
-		case host().Has(set):
-			sets = append(sets, set)
-		case set&required(t) != 0:
-			t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s, which this host lacks", set)
-		default:
-			t.Logf("NOT TESTED: the quantiser for %s: not on this host", set)
-		}
-	}
-	return sets
-}
+// quantizerSets are the sets of extensions between which Quantizer distinguishes.
+var quantizerSets = []probe.Feature{0, probe.AVX2}
 
 func TestQuantizersEqualTheReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -92,7 +79,7 @@ func TestQuantizersEqualTheReference(t *testing.T) {
 		}
 		return x
 	}
-	for _, set := range quantizerSets(t) {
+	forEach(t, quantizerSets, func(t *testing.T, set probe.Feature) {
 		quantize := kernels.Quantizer(set)
 		for _, k := range []int{1, 2, 15, 16, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 1000, 2560, 6912} {
 			for name, spoil := range map[string]func([]float32){
@@ -114,17 +101,17 @@ func TestQuantizersEqualTheReference(t *testing.T) {
 				want.Quantize(x)
 				quantize(got, x)
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("%s k=%d %s (-want +got):\n%s", set, k, name, diff)
+					t.Fatalf("k=%d %s (-want +got):\n%s", k, name, diff)
 				}
 				checkSums(t, got)
 				for i := range x {
 					if math.Float32bits(x[i]) != math.Float32bits(before[i]) {
-						t.Fatalf("%s k=%d %s: the input changed", set, k, name)
+						t.Fatalf("k=%d %s: the input changed", k, name)
 					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestResizeReusesMemory(t *testing.T) {
@@ -151,10 +138,11 @@ func TestQuantizePanicsOnWrongLength(t *testing.T) {
 }
 
 func BenchmarkQuantize(b *testing.B) {
-	for _, set := range append([]probe.Feature{0}, quantizerSets(b)...) {
+	for _, set := range quantizerSets {
 		quantize := kernels.Quantizer(set)
 		for _, k := range []int{2560, 6912} {
 			b.Run(fmt.Sprintf("isa=%s/m=1/k=%d", set, k), func(b *testing.B) {
+				needs(b, set)
 				a, x := kernels.NewActivations(1, k), make([]float32, k)
 				for i := range x {
 					x[i] = float32(i%251) - 125

@@ -28,17 +28,25 @@ func liveAffinity() []int {
 	return members(allowed[:])
 }
 
-// pin ties the calling goroutine to a thread and that thread to a CPU. There is no way back: the thread ends with the
-// goroutine.
-func pin(cpu int) error {
-	if cpu < 0 || cpu > maxCPU {
-		return fmt.Errorf("pin thread: CPU %d: want 0 to %d", cpu, maxCPU)
-	}
+// pin ties the calling goroutine to its thread and that thread to a CPU, until restore, which the same goroutine calls
+// once, also after an error. A thread whose old CPUs cannot be restored stays tied, and ends with its goroutine; but the
+// process's first thread never ends, so that ending alone would not do.
+func pin(cpu int) (restore func(), err error) {
 	runtime.LockOSThread()
-	set := unix.NewCPUSet(maxCPU + 1)
-	set.Set(cpu)
-	if err := unix.SchedSetaffinityDynamic(0, set); err != nil {
-		return fmt.Errorf("pin thread to CPU %d: %w", cpu, err)
+	set, before := unix.NewCPUSet(maxCPU+1), unix.NewCPUSet(maxCPU+1)
+	if cpu < 0 || cpu > maxCPU {
+		return runtime.UnlockOSThread, fmt.Errorf("pin thread: CPU %d: want 0 to %d", cpu, maxCPU)
 	}
-	return nil
+	set.Set(cpu)
+	if err = unix.SchedGetaffinityDynamic(0, before); err == nil {
+		err = unix.SchedSetaffinityDynamic(0, set)
+	}
+	if err != nil {
+		return runtime.UnlockOSThread, fmt.Errorf("pin thread to CPU %d: %w", cpu, err)
+	}
+	return func() {
+		if unix.SchedSetaffinityDynamic(0, before) == nil {
+			runtime.UnlockOSThread()
+		}
+	}, nil
 }

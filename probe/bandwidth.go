@@ -36,7 +36,9 @@ func Bandwidth(ctx context.Context, read func([]byte) uint64, buf []byte, cpus [
 	warm.Add(len(cpus))
 	for i, cpu := range cpus {
 		done.Go(func() {
-			if err := pin(cpu); err != nil {
+			restore, err := pin(cpu)
+			defer restore()
+			if err != nil {
 				cancel(err)
 			}
 			r := reader{read: read, share: buf[i*share : (i+1)*share]}

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -88,6 +89,27 @@ func TestBandwidthLeavesNothingBehind(t *testing.T) {
 	}
 	if now := liveAffinity(); !slices.Equal(now, affinity) {
 		t.Errorf("affinity %v, before %v", now, affinity)
+	}
+}
+
+// Whether a reader runs on the process's first thread is the scheduler's choice; over 200 calls it is all but certain.
+func TestBandwidthLeavesTheFirstThreadAsItWas(t *testing.T) {
+	all := liveAffinity()
+	if len(all) == 1 {
+		unavailable(t, "cpus", errors.New("this process has only one"))
+	}
+	cpus := slices.Repeat(all[:1], 8)
+	set := unix.NewCPUSet(maxCPU + 1)
+	for range 200 {
+		if _, err := Bandwidth(context.Background(), sum, make([]byte, 4096), cpus, time.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SchedGetaffinityDynamic(os.Getpid(), set); err != nil {
+			t.Fatal(err)
+		}
+		if set.Count() != len(all) {
+			t.Fatalf("the first thread is left on %d CPUs of %d", set.Count(), len(all))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ func Run(t *testing.T, ref, k kernels.Kernel) {
 		t.Run("Tails", s.tails)
 		t.Run("Prefill", s.prefill)
 	}
+	t.Run("Deep", s.deep)
 	t.Run("RowRanges", s.rowRanges)
 	t.Run("Concurrent", s.concurrent)
 	t.Run("Extremes", s.extremes)
@@ -122,22 +124,48 @@ func first(x *kernels.Activations, m int) *kernels.Activations {
 	return &kernels.Activations{M: m, K: x.K, Stride: x.Stride, X: x.X[:m*x.Stride], Sum: x.Sum[:m], Scale: x.Scale[:m]}
 }
 
-// definition multiplies unpacked weights.
+// product multiplies unpacked weights.
+func (s suite) product(w *kernels.Packed, x *kernels.Activations) []int32 {
+	format, _ := kernels.FormatOf(s.kernel.Layout)
+	values := make([]int8, w.N*w.K)
+	format.Unpack(values, w.Data, w.N, w.K)
+	dst := make([]int32, x.M*w.N)
+	for i := range dst {
+		dst[i] = dot(values[i%w.N*w.K:][:w.K], x.X[i/w.N*x.Stride:])
+	}
+	return dst
+}
+
 func (s suite) definition(t *testing.T) {
 	const m = 3
-	format, _ := kernels.FormatOf(s.kernel.Layout)
 	for _, n := range rowTails {
 		for _, k := range colTails {
 			w, x := s.weights(n, k, uint64(n*k)), activations(m, k, uint64(k))
-			values := make([]int8, n*k)
-			format.Unpack(values, w.Data, n, k)
-			want := make([]int32, m*n)
-			for i := range want {
-				want[i] = dot(values[i%n*k:][:k], x.X[i/n*x.Stride:])
-			}
-			s.compare(t, w, x, want, kernels.Blocking{})
+			s.compare(t, w, x, s.product(w, x), kernels.Blocking{})
 		}
 	}
+}
+
+// deep sums over as many columns as models have, and as a matrix may have, with weights that differ everywhere.
+func (s suite) deep(t *testing.T) {
+	const n = 81
+	for _, k := range []int{6912, kernels.MaxCols} {
+		m := s.wholeTiles()
+		w, x := s.weights(n, k, uint64(k)), activations(m, k, uint64(k))
+		want := s.product(w, x)
+		for _, tile := range s.kernel.Tiles {
+			s.compare(t, w, x, want, kernels.Blocking{Tile: tile})
+		}
+	}
+}
+
+// wholeTiles is a batch with at least one whole tile of each kind, and a tail.
+func (s suite) wholeTiles() int {
+	m := 1
+	for _, tile := range s.kernel.Tiles {
+		m = max(m, 2*tile.Tokens+1)
+	}
+	return m
 }
 
 func (s suite) tails(t *testing.T) {
@@ -225,10 +253,7 @@ func (s suite) extremes(t *testing.T) {
 		}
 	}
 	patterns := []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)}
-	m := len(patterns) // and at least one whole tile of each
-	for _, tile := range s.kernel.Tiles {
-		m = max(m, 2*tile.Tokens+1)
-	}
+	m := max(len(patterns), s.wholeTiles())
 	for _, k := range []int{16, 256, 6912, kernels.MaxCols} {
 		const n = 81
 		for _, weight := range []func(int) int8{sign(-1, -1), sign(0, 0), sign(1, 1), sign(1, -1), sign(-1, 1)} {
@@ -352,7 +377,8 @@ func (s suite) allocations(t *testing.T) {
 
 // misuse checks that arguments which would make a kernel leave its buffers panic instead.
 func (s suite) misuse(t *testing.T) {
-	const m, n, k = 2, 40, 100
+	const m, n, k = 2, 72, 100
+	const half = math.MaxInt/2 + 1 // of what an int counts: 4 times as much is 0
 	type call struct {
 		dst    []int32
 		w      kernels.Packed
@@ -361,20 +387,25 @@ func (s suite) misuse(t *testing.T) {
 		choice kernels.Blocking
 	}
 	cases := map[string]func(*call){
-		"other layout":           func(c *call) { c.w.Layout = "other" },
-		"short weights":          func(c *call) { c.w.Data = c.w.Data[:len(c.w.Data)-1] },
-		"too many columns":       func(c *call) { c.w.K = kernels.MaxCols + 1 },
-		"columns differ":         func(c *call) { c.x.K++ },
-		"short activations":      func(c *call) { c.x.X = c.x.X[:len(c.x.X)-1] },
-		"narrow stride":          func(c *call) { c.x.Stride -= kernels.ColAlign },
-		"short sums":             func(c *call) { c.x.Sum = c.x.Sum[:1] },
-		"short dst":              func(c *call) { c.dst = c.dst[:len(c.dst)-1] },
-		"rows beyond the end":    func(c *call) { c.rows.To = n + kernels.RowAlign },
-		"negative first row":     func(c *call) { c.rows.From = -kernels.RowAlign },
-		"rows backwards":         func(c *call) { c.rows = kernels.Rows{From: 32, To: 16} },
-		"first row not aligned":  func(c *call) { c.rows.From = 8 },
-		"last row not aligned":   func(c *call) { c.rows.To = 39 },
-		"negative token count":   func(c *call) { c.x.M = -1 },
+		"other layout":          func(c *call) { c.w.Layout = "other" },
+		"short weights":         func(c *call) { c.w.Data = c.w.Data[:len(c.w.Data)-1] },
+		"too many columns":      func(c *call) { c.w.K = kernels.MaxCols + 1 },
+		"columns differ":        func(c *call) { c.x.K++ },
+		"short activations":     func(c *call) { c.x.X = c.x.X[:len(c.x.X)-1] },
+		"narrow stride":         func(c *call) { c.x.Stride -= kernels.ColAlign },
+		"short sums":            func(c *call) { c.x.Sum = c.x.Sum[:1] },
+		"short dst":             func(c *call) { c.dst = c.dst[:len(c.dst)-1] },
+		"rows beyond the end":   func(c *call) { c.rows.To = n + kernels.RowAlign },
+		"negative first row":    func(c *call) { c.rows.From = -kernels.RowAlign },
+		"rows backwards":        func(c *call) { c.rows = kernels.Rows{From: 32, To: 16} },
+		"first row not aligned": func(c *call) { c.rows.From = 8 },
+		"last row not aligned":  func(c *call) { c.rows.To = 39 },
+		"negative token count":  func(c *call) { c.x.M = -1 },
+		"tokens overflow": func(c *call) {
+			c.x.M, c.x.Stride = 4, half // M * Stride is 0
+			c.x.Sum, c.dst = make([]int32, 4), make([]int32, 4*n)
+		},
+		"matrix overflows":       func(c *call) { c.w.N, c.rows.To = half, 32 }, // so does M * N
 		"matrix without rows":    func(c *call) { c.w.N = 0 },
 		"matrix without columns": func(c *call) { c.w.K, c.x.K = 0, 0 },
 	}
@@ -382,6 +413,7 @@ func (s suite) misuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := call{dst: make([]int32, m*n), w: *s.weights(n, k, 13), x: *activations(m, k, 14), rows: kernels.Rows{From: 0, To: n}}
 			spoil(&c)
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			defer func() {
 				if message := fmt.Sprint(recover()); !strings.HasPrefix(message, "kernels: ") {
 					t.Errorf(`recovered %q, want a panic "kernels: …"`, message)

@@ -8,6 +8,9 @@ import (
 // blockWeights is how many weights an I2_S block of the x86 layout holds, in a quarter as many bytes.
 const blockWeights = 128
 
+// maxCodes bounds the codes of one tensor in memory: 8 GiB, ten times the largest matmul of a 405B model (53248 x 16384).
+const maxCodes = 1 << 33
+
 // Ternary loads the weights of an I2_S tensor: n*k codes of -1, 0 or 1, row by row, and what a weight of 1 stands for.
 //
 // It reads the layout that x86 builds of bitnet.cpp, its converters and ik_llama.cpp write: blocks of 128 weights in 32
@@ -42,6 +45,8 @@ func (f *File) i2s(name string) (Tensor, error) {
 			return t, fmt.Errorf("%d x %d weights are no whole number of blocks of %d", t.N(), t.K(), blockWeights)
 		case t.Bytes < t.N()*t.K()/4+4:
 			return t, fmt.Errorf("its scale is missing: want it behind the codes")
+		case t.N()*t.K() > maxCodes:
+			return t, fmt.Errorf("%d x %d weights: want no more than %d in all", t.N(), t.K(), uint64(maxCodes))
 		}
 		return t, nil
 	}

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -95,6 +96,38 @@ func TestTernaryRoundTrip(t *testing.T) {
 	if err := m.Tunable(); err != nil {
 		t.Error(err)
 	}
+}
+
+// sparse is a file of size bytes that is all zeros behind its head.
+type sparse struct {
+	head []byte
+	size int64
+}
+
+func (s sparse) ReadAt(p []byte, offset int64) (int, error) {
+	clear(p)
+	if offset < int64(len(s.head)) {
+		copy(p, s.head[offset:])
+	}
+	if left := s.size - offset; left < int64(len(p)) {
+		return int(max(0, left)), io.EOF
+	}
+	return len(p), nil
+}
+
+// A file can claim 64 TiB of weights, be as long, and take no space: that must be an error, not the end of the process.
+func TestTernaryRefusesMoreThanMemory(t *testing.T) {
+	w := new(modeltest.Writer)
+	w.Tensor("w", 36, 0, 1<<20, 1<<26)
+	head := w.Header()
+	f, err := model.Read(sparse{head, int64(len(head)) + 1<<44 + 32}, int64(len(head))+1<<44+32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, _, err = f.Ternary("w"); err == nil || !strings.Contains(err.Error(), "want no more than 8589934592 in all") {
+		t.Fatalf("error %v, want one that tells the limit", err)
+	}
+	oneLine(t, err)
 }
 
 func TestTernaryRefusals(t *testing.T) {

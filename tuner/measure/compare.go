@@ -40,13 +40,16 @@ func (t *Timer) Compare(ctx context.Context, base, cand Subject, opt CompareOpti
 	plan := opt.plan()
 	levels := plan.levels()
 	for look, level := range levels {
-		for done := plan.before(look); done < plan.at(look) && pair.censored < plan.blocks; done++ {
+		for done := plan.before(look); done < plan.at(look); done++ {
+			if pair.censored >= plan.blocks { // the host is too disturbed to go on
+				return pair.result(plan.interrupted(look), plan.confidence), nil
+			}
 			if err := pair.Block(ctx); err != nil {
 				return pair.result(plan.interrupted(look), plan.confidence), err
 			}
 		}
 		c := pair.result(level, plan.confidence)
-		if Decide(c, opt.MinGain, opt.NoiseFloor) != Inconclusive || pair.censored >= plan.blocks {
+		if Decide(c, opt.MinGain, opt.NoiseFloor) != Inconclusive {
 			return c, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,15 +20,20 @@ func Local() Watcher { return newLocal(os.DirFS("/")) }
 
 // local reads the counters of the machine whose file system is root.
 type local struct {
-	root  fs.FS
-	stats []string // the cpu.stat files that exist
-	begun time.Time
+	root    fs.FS
+	stats   []string // the cpu.stat files that exist
+	cpus    int      // of the machine, when it was first read; more or fewer since is not noticed
+	unknown error    // why cpus is not known
+	begun   time.Time
 }
 
 // userHz is the unit of /proc/stat, fixed in Linux's interface whatever the kernel's own tick.
 const userHz = 100
 
-func newLocal(root fs.FS) *local { return &local{root, cpuStats(root), time.Now()} }
+func newLocal(root fs.FS) *local {
+	cpus, err := countCPUs(root)
+	return &local{root, cpuStats(root), cpus, err, time.Now()}
+}
 
 // cpuStats finds the cpu.stat files of this process's cgroup and its ancestors. In a container the path in
 // /proc/self/cgroup may be that of the host, of which only some tail or nothing is mounted: what is not there is left out.
@@ -38,7 +44,7 @@ func cpuStats(root fs.FS) []string {
 	}
 	var found []string
 	for line := range strings.Lines(string(groups)) {
-		mount, group, ok := cgroupOf(strings.TrimSpace(line))
+		mount, group, ok := cgroupOf(root, strings.TrimSpace(line))
 		if !ok {
 			continue
 		}
@@ -57,7 +63,7 @@ func cpuStats(root fs.FS) []string {
 
 // cgroupOf splits a line of /proc/self/cgroup, "ID:CONTROLLERS:PATH", into where its hierarchy is mounted and the path
 // in it, if it can have a CPU quota: version 2 (no controllers) or the version 1 hierarchy of the cpu controller.
-func cgroupOf(line string) (mount, group string, ok bool) {
+func cgroupOf(root fs.FS, line string) (mount, group string, ok bool) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
 		return "", "", false
@@ -65,9 +71,13 @@ func cgroupOf(line string) (mount, group string, ok bool) {
 	if fields[1] == "" {
 		return "sys/fs/cgroup", fields[2], true
 	}
-	for controller := range strings.SplitSeq(fields[1], ",") {
-		if controller == "cpu" {
-			return path.Join("sys/fs/cgroup", fields[1]), fields[2], true
+	if !slices.Contains(strings.Split(fields[1], ","), "cpu") {
+		return "", "", false
+	}
+	for _, name := range []string{fields[1], "cpu", "cpu,cpuacct"} { // the kernel may say cpuacct,cpu of the last
+		mount = path.Join("sys/fs/cgroup", name)
+		if _, err := fs.Stat(root, mount); err == nil {
+			return mount, fields[2], true
 		}
 	}
 	return "", "", false
@@ -120,36 +130,54 @@ func (l *local) readThrottling(file string, c *Counters) error {
 // stealField is the place of steal in the lines of /proc/stat, the name being 0.
 const stealField = 8
 
-// readSteal sets the steal counters from the lines that begin with "cpu", which come first: the sum over the CPUs,
-// then each CPU.
+// readSteal sets the steal counters from the first line of /proc/stat, the sum over the CPUs.
 func (l *local) readSteal(c *Counters) error {
+	if l.unknown != nil {
+		return l.unknown
+	}
 	file, err := l.root.Open("proc/stat")
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	lines := bufio.NewScanner(file)
-	ticks, cpus := int64(0), 0
-	for lines.Scan() && strings.HasPrefix(lines.Text(), "cpu") {
-		fields := strings.Fields(lines.Text())
-		if fields[0] != "cpu" {
-			cpus++
-			continue
-		}
-		if len(fields) <= stealField {
-			return nil // before Linux 2.6.11: it does not tell
-		}
-		if ticks, err = strconv.ParseInt(fields[stealField], 10, 64); err != nil {
-			return fmt.Errorf("steal: %w", err)
-		}
-	}
-	if err := lines.Err(); err != nil {
+	line, err := bufio.NewReaderSize(file, lineBytes).ReadString('\n')
+	if err != nil {
 		return err
 	}
-	if cpus == 0 {
-		return errors.New("no cpu lines")
+	fields := strings.Fields(line)
+	if len(fields) <= stealField {
+		return nil // before Linux 2.6.11: it does not tell
 	}
-	c.StealTick = time.Second / userHz / time.Duration(cpus)
-	c.Steal = time.Duration(ticks) * time.Second / userHz / time.Duration(cpus)
+	ticks, err := strconv.ParseInt(fields[stealField], 10, 64)
+	if err != nil {
+		return fmt.Errorf("steal: %w", err)
+	}
+	c.StealTick = time.Second / userHz / time.Duration(l.cpus)
+	c.Steal = time.Duration(ticks) * time.Second / userHz / time.Duration(l.cpus)
 	return nil
+}
+
+// lineBytes has room for the first line of /proc/stat: ten numbers of up to 20 digits.
+const lineBytes = 256
+
+// countCPUs counts the lines "cpuN" of /proc/stat, which follow the sum over all CPUs.
+func countCPUs(root fs.FS) (int, error) {
+	text, err := fs.ReadFile(root, "proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	cpus := 0
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, " ")
+		if !strings.HasPrefix(name, "cpu") {
+			break
+		}
+		if name != "cpu" {
+			cpus++
+		}
+	}
+	if cpus == 0 {
+		return 0, errors.New("no cpu lines")
+	}
+	return cpus, nil
 }

@@ -54,6 +54,14 @@ func TestLocalReadsTheseMachines(t *testing.T) {
 			"proc/self/cgroup": "5:memory:/x\n4:cpu,cpuacct:/docker/1234\n",
 			"sys/fs/cgroup/cpu,cpuacct/docker/1234/cpu.stat": v1Quota},
 			Counters{Throttled: 3, ThrottledTime: quarter}},
+		{"version 1, listed in another order than the directory's", map[string]string{
+			"proc/self/cgroup": "4:cpuacct,cpu:/docker/1234\n",
+			"sys/fs/cgroup/cpu,cpuacct/docker/1234/cpu.stat": v1Quota},
+			Counters{Throttled: 3, ThrottledTime: quarter}},
+		{"version 1, both the directory and its link", map[string]string{
+			"proc/self/cgroup":           "4:cpuacct,cpu:/\n",
+			"sys/fs/cgroup/cpu/cpu.stat": v1Quota, "sys/fs/cgroup/cpu,cpuacct/cpu.stat": v1Quota},
+			Counters{Throttled: 3, ThrottledTime: quarter}},
 		{"version 1, the host's path in a container", map[string]string{
 			"proc/self/cgroup": "4:cpu:/kubepods/pod1/c1\n", "sys/fs/cgroup/cpu/cpu.stat": v1Quota},
 			Counters{Throttled: 3, ThrottledTime: quarter}},
@@ -74,6 +82,16 @@ func TestLocalReadsTheseMachines(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A server with many CPUs and devices has an intr line of more than 64 KiB.
+func TestLocalReadsALargeMachine(t *testing.T) {
+	root := machine("11", nil)
+	root["proc/stat"].Data = []byte(strings.Replace(string(root["proc/stat"].Data), "intr ", "intr "+strings.Repeat("0 ", 40_000), 1))
+	got, err := newLocal(root).Read()
+	if err != nil || got.Steal != 55*time.Millisecond {
+		t.Errorf("steal %v, error %v; want 55ms", got.Steal, err)
 	}
 }
 

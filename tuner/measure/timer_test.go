@@ -230,6 +230,31 @@ func TestAllCensoredIsInconclusive(t *testing.T) {
 	}
 }
 
+// TestEndByCensoringSpendsWhatIsLeft: the host is quiet for a few blocks and throttled from then on. No look has
+// been taken, so that all of the 5 % may be spent on the blocks there are.
+func TestEndByCensoringSpendsWhatIsLeft(t *testing.T) {
+	late := func(*rand.Rand) measuretest.Effect {
+		return func(s measuretest.Sample) time.Duration {
+			if s.Start >= 180*ms {
+				s.Counters.Throttled++
+			}
+			return s.Took
+		}
+	}
+	host := measuretest.New(1, measuretest.Jitter(0.02), late)
+	c, err := host.Timer(1).Compare(ctx, host.Arm("base", ms), host.Arm("cand", ms), measure.CompareOptions{Looks: 2, MinGain: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Blocks < 6 || c.Blocks >= 10 || c.Censored < 40 {
+		t.Fatalf("%d blocks, %d censored: want 6 to 9 and 40, before the first look, at 20", c.Blocks, c.Censored)
+	}
+	_, low, high := measure.Estimate(c.LogRatios, 0.95)
+	if c.Low != math.Exp(low) || c.High != math.Exp(high) {
+		t.Errorf("ratio in (%v, %v), want the 95 %% interval of %d blocks, (%v, %v)", c.Low, c.High, c.Blocks, math.Exp(low), math.Exp(high))
+	}
+}
+
 func TestNoiseFloorFollowsTheNoise(t *testing.T) {
 	floor := func(sigma float64) float64 {
 		host := measuretest.New(1, measuretest.Jitter(sigma))

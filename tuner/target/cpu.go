@@ -20,7 +20,8 @@ type CPUOptions struct {
 	Layout kernels.Layout
 	// Seed draws the weights, the activations and the words of the checks. Any value will do.
 	Seed uint64
-	// MaxBytes bounds the memory for weights. If 0, half of what the host has available to this process is used.
+	// MaxBytes bounds the memory for weights; inputs and outputs may take half as much again. If 0, it is half of what
+	// the host has available to this process, so that a quarter stays free.
 	MaxBytes uint64
 	// Features is what kernels may need. If 0, host.CPU.Features is used.
 	Features probe.Feature
@@ -36,7 +37,7 @@ type CPU struct {
 	model   model.Model
 	options CPUOptions
 	format  kernels.Format
-	budget  uint64 // bytes that the weights may take, and again the inputs and outputs; 0 = unknown
+	budget  uint64 // bytes that the weights may take, and half as much again the inputs and outputs; 0 = unknown
 	note    string
 	place   string // what Residency returns
 

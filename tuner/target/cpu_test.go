@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -57,33 +58,55 @@ const generic = "mul/i2s/generic"
 
 var decodeArm = Arm{Layout: kernels.I2S, Kernel: generic, Threads: 2, Batch: 1}
 
+// needs skips a test aloud where this host lacks what k needs, or fails it where BITNET_AUTOTUNE_REQUIRE names that.
+func needs(t *testing.T, k kernels.Kernel, have probe.Feature) {
+	t.Helper()
+	missing := k.Needs &^ have
+	for _, name := range missing.Names() {
+		if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), name) {
+			t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s, which this host lacks", name)
+		}
+	}
+	if missing != 0 {
+		t.Skipf("NOT TESTED: %s: this host lacks %s", k.Name, missing)
+	}
+}
+
 func TestEveryKernelIsVerifiedAndRuns(t *testing.T) {
 	c := openCPU(t, nil)
-	for _, k := range kernels.Usable(localHost(t).CPU.Features) {
+	for _, k := range kernels.All() {
 		if k.Layout != kernels.I2S {
 			continue
 		}
-		for _, tile := range append(slices.Clone(k.Tiles), kernels.Tile{}) {
-			for _, tc := range []struct {
-				regime                Regime
-				threads, batch, chunk int
-				units                 float64
-			}{
-				{Decode, 1, 1, 0, 1}, {Decode, 2, 1, 0, 1}, {Decode, 2, 1, 32, 1}, {SmallBatch, 2, 5, 0, 5}, {Prefill, 2, 37, 0, 18.5}, {Prefill, 1, 37, 48, 18.5},
-			} {
-				arm := Arm{Layout: k.Layout, Kernel: k.Name, Threads: tc.threads, Batch: tc.batch,
-					Blocking: kernels.Blocking{Tile: tile, PrefetchBytes: 4096, ChunkRows: tc.chunk}}
-				s, err := c.Prepare(t.Context(), tc.regime, arm)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if s.Units != tc.units {
-					t.Errorf("%s, %s: %v tokens per iteration, want %v", tc.regime, arm, s.Units, tc.units)
-				}
-				if elapsed, err := s.Run(t.Context(), 3); err != nil || elapsed <= 0 {
-					t.Errorf("%s, %s: Run = %v, %v", tc.regime, arm, elapsed, err)
-				}
+		t.Run(strings.ReplaceAll(k.Name, "/", "_"), func(t *testing.T) {
+			needs(t, k, c.options.Features)
+			for _, tile := range append(slices.Clone(k.Tiles), kernels.Tile{}) {
+				verifyAndRun(t, c, k, tile)
 			}
+		})
+	}
+}
+
+// verifyAndRun puts one tile through every regime.
+func verifyAndRun(t *testing.T, c *CPU, k kernels.Kernel, tile kernels.Tile) {
+	for _, tc := range []struct {
+		regime                Regime
+		threads, batch, chunk int
+		units                 float64
+	}{
+		{Decode, 1, 1, 0, 1}, {Decode, 2, 1, 0, 1}, {Decode, 2, 1, 32, 1}, {SmallBatch, 2, 5, 0, 5}, {Prefill, 2, 37, 0, 18.5}, {Prefill, 1, 37, 48, 18.5},
+	} {
+		arm := Arm{Layout: k.Layout, Kernel: k.Name, Threads: tc.threads, Batch: tc.batch,
+			Blocking: kernels.Blocking{Tile: tile, PrefetchBytes: 4096, ChunkRows: tc.chunk}}
+		s, err := c.Prepare(t.Context(), tc.regime, arm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Units != tc.units {
+			t.Errorf("%s, %s: %v tokens per iteration, want %v", tc.regime, arm, s.Units, tc.units)
+		}
+		if elapsed, err := s.Run(t.Context(), 3); err != nil || elapsed <= 0 {
+			t.Errorf("%s, %s: Run = %v, %v", tc.regime, arm, elapsed, err)
 		}
 	}
 }
@@ -372,17 +395,25 @@ func TestMemoryBudget(t *testing.T) {
 	}
 }
 
+// TestBatchBeyondMemory: a token of odd takes 2 inputs of 134 and 274 bytes and 4 outputs of 1588 in all.
 func TestBatchBeyondMemory(t *testing.T) {
+	const perToken = 1996
 	host := localHost(t)
-	c, err := NewCPU(t.Context(), host, odd, CPUOptions{Layout: kernels.I2S, MaxBytes: 1 << 20})
+	c, err := NewCPU(t.Context(), host, odd, CPUOptions{Layout: kernels.I2S, MaxBytes: 2 * 300 * perToken})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	arm := decodeArm
-	arm.Threads, arm.Batch = 1, 1<<40
-	if _, err := c.Prepare(t.Context(), Prefill, arm); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "batch") {
-		t.Errorf("error %v, want ErrOutOfMemory and the batch", err)
+	for _, batch := range []int{301, 1 << 40, 300} {
+		arm := decodeArm
+		arm.Threads, arm.Batch = 1, batch
+		_, err := c.Prepare(t.Context(), Prefill, arm)
+		if batch == 300 && err != nil {
+			t.Errorf("batch 300, as many as half of the weights' bytes hold: %v", err)
+		}
+		if batch > 300 && (!errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "batch")) {
+			t.Errorf("batch %d: error %v, want ErrOutOfMemory and the batch", batch, err)
+		}
 	}
 }
 

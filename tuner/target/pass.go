@@ -71,9 +71,9 @@ func (c *CPU) grow(batch int) error {
 			outputs[w.N], perToken = nil, perToken+4*uint64(w.N)
 		}
 	}
-	if c.budget > 0 && uint64(batch) > c.budget/perToken {
+	if most := c.budget / 2; c.budget > 0 && uint64(batch) > most/perToken {
 		return fmt.Errorf("batch %d: inputs and outputs take %d bytes per token, and %d bytes may be used: %w",
-			batch, perToken, c.budget, ErrOutOfMemory)
+			batch, perToken, most, ErrOutOfMemory)
 	}
 	for k := range inputs {
 		inputs[k] = randomTokens(batch, k, c.options.Seed)

@@ -2,6 +2,7 @@ package target
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 
@@ -48,23 +49,36 @@ func sampled(n int) []int {
 // newReference decodes w. rng draws the words r; rows are those to be compared value by value.
 func newReference(format kernels.Format, w *kernels.Packed, rows []int, rng *rand.Rand) *reference {
 	v := &reference{format: format, w: w, sampled: rows, r: make([]uint64, w.N), c: make([]uint64, w.K)}
-	decoded := v.decode()
-	for n := range v.r {
+	for n, row := range v.rows() {
 		v.r[n] = rng.Uint64()
-		for k, weight := range decoded[n*w.K : (n+1)*w.K] {
+		for k, weight := range row {
 			v.c[k] += v.r[n] * uint64(int64(weight))
 		}
-	}
-	for _, n := range rows {
-		v.decoded = append(v.decoded, decoded[n*w.K:(n+1)*w.K]...)
+		if slices.Contains(rows, n) {
+			v.decoded = append(v.decoded, row...)
+		}
 	}
 	return v
 }
 
-func (v *reference) decode() []int8 {
-	decoded := make([]int8, v.w.N*v.w.K)
-	v.format.Unpack(decoded, v.w.Data, v.w.N, v.w.K)
-	return decoded
+// rows decodes the weights row by row, each valid until the next. It holds one block of rows at a time: all of them
+// would be four times the packed matrix.
+func (v *reference) rows() iter.Seq2[int, []int8] {
+	return func(yield func(int, []int8) bool) {
+		n, k := v.w.N, v.w.K
+		block := make([]int8, min(v.format.BlockRows, n)*k)
+		data := v.w.Data
+		for from := 0; from < n; from += v.format.BlockRows {
+			count := min(v.format.BlockRows, n-from)
+			v.format.Unpack(block[:count*k], data, count, k)
+			data = data[v.format.Bytes(count, k):]
+			for i := range count {
+				if !yield(from+i, block[i*k:(i+1)*k]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // extend computes what is right for the tokens of x beyond those it knows.
@@ -117,10 +131,9 @@ func (v *reference) compare(dst []int32, x *kernels.Activations) error {
 
 // locate finds the wrong row of a token that failed the check, the slow way.
 func (v *reference) locate(out []int32, x *kernels.Activations, m int) error {
-	decoded := v.decode()
-	for n, got := range out {
-		if want := dot(decoded[n*v.w.K:(n+1)*v.w.K], tokenOf(x, m)); got != want {
-			return v.mismatch(m, n, got, want)
+	for n, row := range v.rows() {
+		if want := dot(row, tokenOf(x, m)); out[n] != want {
+			return v.mismatch(m, n, out[n], want)
 		}
 	}
 	return fmt.Errorf("matmul %d x %d, token %d: the weights have changed: %w", v.w.N, v.w.K, m, ErrMismatch)

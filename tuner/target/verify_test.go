@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 func TestReferenceFindsEveryWrongOutput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const tokens = 3
-	for _, shape := range [][2]int{{1, 1}, {17, 70}, {100, 33}} {
+	for _, shape := range [][2]int{{1, 1}, {17, 70}, {100, 33}, {130, 20}} {
 		n, k := shape[0], shape[1]
 		codes := make([]int8, n*k)
 		for i := range codes {
@@ -52,6 +53,22 @@ func TestReferenceFindsEveryWrongOutput(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A reference of a large matrix must not hold it decoded: 4 million weights here, a quarter of them packed.
+func TestReferenceIsMadeInLittleMemory(t *testing.T) {
+	const n, k = 4096, 1024
+	format := formatI2S(t)
+	w := &kernels.Packed{Layout: kernels.I2S, N: n, K: k, Data: make([]byte, format.Bytes(n, k)), Scale: 1}
+	format.Random(w.Data, n, k, 1)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	newReference(format, w, nil, rng)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > n*k/8 {
+		t.Errorf("%d bytes allocated for a matrix of %d weights, want at most an eighth", got, n*k)
 	}
 }
 
