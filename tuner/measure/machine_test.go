@@ -34,7 +34,7 @@ func TestThisMachine(t *testing.T) {
 		name        string
 		base        int // steps; the candidate has 20,000
 		least, most float64
-	}{{"itself", 20_000, 0.8, 1.25}, {"half the work", 40_000, 1.6, 2.5}} {
+	}{{"itself", 20_000, 0.5, 2}, {"half the work", 40_000, 1.2, 4}} {
 		got, err := timer.Compare(ctx, spin(c.name+" base", c.base), spin(c.name+" candidate", 20_000), measure.CompareOptions{Blocks: 30, Looks: 1})
 		if err != nil {
 			t.Fatal(err)
