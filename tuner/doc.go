@@ -15,7 +15,7 @@ Tune is a straight line. The host and the model make a Problem. For each regime 
 the space before anything is measured, the log of earlier runs is told to the strategy, and every arm it asks for is
 verified bit for bit and then timed in interleaved pairs with the heuristic. The best three meet the default on fresh
 samples, and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was
-proven is published; an inconclusive run publishes nothing.
+proven is published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
 # Caveats
 
@@ -47,6 +47,19 @@ undecided on a simulated shared host.
 decides, which rests on all evidence: the same host should mostly give the same answer (FlashInfer 4433 and TensorRT 4730
 tell what happens otherwise). The roads not taken: the fastest of the duel, which is a coin toss inside the noise, and
 the fewest differences from the default, which gives away real gains on a host too noisy to prove them.
+
+2026-11-21: A run changes nothing that it did not decide. A regime without a verdict keeps what an earlier run proved
+(the certificate carries that verdict on), else the heuristic. The first version gave it the default, so that an
+interrupted run made the answer 2.5 times slower than no run at all.
+
+2026-11-21: A run with fewer threads than the host has (Budget.MaxThreads) publishes nothing: its result holds for less
+than this host. Pin it to use it.
+
+2026-11-21: What a run measured at a noise floor above 15 % is not told to a later run that finds the host quiet, and the
+heuristic takes part in every duel. Else one run on a loaded host (where one thread can beat two) decided all later ones.
+
+2026-11-21: What was learned with another kernel table is passed over whole, not re-bounded: a kernel's revision can mean
+that its results changed. What a host like this one learned is passed over if its kernels are narrower than this host's.
 
 2026-11-21: A run that begins with a proven config uses at most half of its budget. Told the log, the strategy has little
 left to ask, but on a noisy host it can go on refining ties for ever.
