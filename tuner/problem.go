@@ -46,9 +46,9 @@ func (o Objective) share(r target.Regime) float64 {
 	case r == target.Decode:
 		return 0.45
 	case r == target.SmallBatch:
-		return 0.2
+		return 0.15
 	}
-	return 0.35
+	return 0.4
 }
 
 // tokens is how many tokens of a regime one request of the objective costs; regimes with none are tuned on the side

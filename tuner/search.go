@@ -24,7 +24,7 @@ const (
 	minGain        = 0.01 // a gain below 1 % is not worth another configuration
 	finalists      = 3
 	duelBlocks     = 96                      // at most; half prove a gain of 5 % on a noisy shared host
-	leastBlocks    = 12                      // between looks, and at the least: below it the interval of three finalists is unbounded
+	leastBlocks    = 10                      // between looks, and at the least: below it the interval of three finalists is unbounded
 	exhausted      = "nothing left to learn" // why a search ended that was not cut short
 	duelLooks      = 8                       // how often, at the most, a duel asks whether it is decided
 )
@@ -111,8 +111,7 @@ func (s *search) begin(ctx context.Context) error {
 	if err := s.calibrate(ctx); err != nil {
 		return err
 	}
-	left := s.end.Sub(s.now())
-	s.searchEnd = s.end.Add(-min(left*2/5, finalists*duelBlocks*s.round))
+	s.searchEnd = s.end.Add(-s.duelTime(s.end.Sub(s.now())))
 	name := s.budget.Strategy
 	if name == "" {
 		name = "auto"
@@ -125,6 +124,13 @@ func (s *search) begin(ctx context.Context) error {
 	}
 	s.tellKnown()
 	return nil
+}
+
+// duelTime is the part of what is left that the duel gets: two fifths, or in a short run what it takes to decide on one
+// finalist, since a search whose result cannot be proven is for nothing; but never all.
+func (s *search) duelTime(left time.Duration) time.Duration {
+	one := leastBlocks * s.round * 3 / 2
+	return min(max(left*2/5, one), left*4/5, finalists*duelBlocks*s.round)
 }
 
 // calibrate prepares the default and the yardstick, finds how long paired blocks take, and in the first regime measures
