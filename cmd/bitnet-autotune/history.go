@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,9 +101,26 @@ func writeRuns(w io.Writer, runs []history.Run) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "run\tstarted\ttook\tverdict\ttarget\tobjective\tmodel")
 	for _, r := range runs {
-		fmt.Fprintf(tab, "%s\t%s\t%.0f s\t%s\t%s\t%s\t%.12s\n", runID(r.ID), r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Seconds(), r.Verdict, r.Target, r.Objective, r.Model)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", runID(r.ID), r.Started.Local().Format(time.DateTime), took(r), orUnknown(r.Verdict), r.Target, r.Objective, modelName(r))
 	}
 	tab.Flush()
+}
+
+// took is how long a run lasted; one that was killed has no end.
+func took(r history.Run) string {
+	if r.Finished.IsZero() {
+		return "unfinished"
+	}
+	return fmt.Sprintf("%.0f s", r.Finished.Sub(r.Started).Seconds())
+}
+
+// modelName is the name in a run's certificate, or where it has none the beginning of the model's fingerprint.
+func modelName(r history.Run) string {
+	var cert struct{ Model string }
+	if json.Unmarshal(r.Certificate, &cert) == nil && cert.Model != "" {
+		return cert.Model
+	}
+	return fmt.Sprintf("%.12s", r.Model)
 }
 
 func (a *app) historyShow() *cobra.Command {
