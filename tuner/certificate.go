@@ -33,6 +33,7 @@ type Certificate struct {
 	Roofline    Roofline        `json:"roofline"`
 	Regimes     []RegimeVerdict `json:"regimes"`
 	Inherited   []RegimeVerdict `json:"inherited"` // verdicts of earlier runs that stay in force: this run did not decide these regimes
+	Wrong       []target.Arm    `json:"wrong"`     // arms that failed their verification, in this run or before: never an answer again
 	Note        string          `json:"note"`
 	Warnings    []string        `json:"warnings"`
 	Interrupted bool            `json:"interrupted"`

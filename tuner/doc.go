@@ -61,6 +61,10 @@ heuristic takes part in every duel. Else one run on a loaded host (where one thr
 2026-11-21: What was learned with another kernel table is passed over whole, not re-bounded: a kernel's revision can mean
 that its results changed. What a host like this one learned is passed over if its kernels are narrower than this host's.
 
+2026-11-21: An arm that ever gave a wrong result here is carried in the certificates and is no answer any more, from no
+source: neither an earlier proof of it, nor the heuristic, nor a pin counts. Only another kernel table clears it. The
+first version kept serving a proven arm whose later verification failed.
+
 2026-11-21: A run that begins with a proven config uses at most half of its budget. Told the log, the strategy has little
 left to ask, but on a noisy host it can go on refining ties for ever.
 

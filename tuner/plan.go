@@ -64,19 +64,27 @@ func (p Problem) plan(snapshot *history.Snapshot) Plan {
 	panic("tuner: the heuristic always answers")
 }
 
-// candidates lists what is known, surest first; the last is the heuristic and always usable.
+// candidates lists what is known, surest first; the last is the heuristic and always usable. No source, not even an
+// operator, can make an arm the answer that was found to give wrong results here.
 func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 	var list []candidate
+	var wrong []target.Arm
 	missed := "nothing was measured here yet; run tune"
 	if snapshot != nil {
-		list = append(list, p.pinned(snapshot)...)
+		wrong = p.wrong(snapshot)
 		learned := p.learned(snapshot)
-		list = append(list, learned...)
+		list = append(p.pinned(snapshot), learned...)
 		if len(learned) > 0 {
 			missed = learned[0].reason
 		}
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.Heuristic()},
+	for i := range list {
+		if r, bad := list[i].plan.Config.tainted(wrong); bad && list[i].ok {
+			list[i].ok = false
+			list[i].reason += "; passed over because its " + string(r) + " setting was found to give wrong results"
+		}
+	}
+	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.sound(wrong)},
 		reason: "chosen from host and model facts alone: " + missed})
 }
 

@@ -230,14 +230,17 @@ func TestAWrongHeuristicIsNeitherYardstickNorAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s := quiet(flat)
 	heuristic := problemOn(*fourCores()).Heuristic().Arm(target.Decode)
-	if heuristic == problemOn(*fourCores()).Default().Arm(target.Decode) {
-		t.Skip("this build has one kernel, so the heuristic is the default")
-	}
 	s.err = func(r target.Regime, a target.Arm) error {
 		if a.Kernel == heuristic.Kernel {
 			return fmt.Errorf("row 7: %w", target.ErrMismatch)
 		}
 		return nil
+	}
+	if heuristic == problemOn(*fourCores()).Default().Arm(target.Decode) { // a build with one kernel has nothing to fall back to
+		if cert, err := s.open(t, dir, 1).Tune(t.Context(), anyModel, Budget{Time: time.Second, Objective: ObjectiveDecode}); !errors.Is(err, target.ErrMismatch) {
+			t.Errorf("%+v, %v: want ErrMismatch", cert, err)
+		}
+		return
 	}
 	cert := tuned(t, s, dir, Budget{Objective: ObjectiveDecode})
 	if got := planned(t, dir).Config.Decode.Kernel; got == heuristic.Kernel || cert.Failed == 0 {
@@ -352,6 +355,14 @@ func TestASecondRunIsBusy(t *testing.T) {
 	}
 	close(done)
 	first.Wait()
+	store, err := history.Open(dir, history.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.Runs(t.Context())
+	if err != nil || len(runs) != 2 || runs[1].Finished.IsZero() {
+		t.Errorf("%d runs kept (%v), want the two that measured, and no trace of those that were refused", len(runs), err)
+	}
 }
 
 // A store that goes away while measuring costs nothing but the record: the verdict is still there.
@@ -426,5 +437,38 @@ func TestRequestRatio(t *testing.T) {
 	}
 	if got := requestRatio(ObjectiveMixed, nil); got != (Ratio{}) {
 		t.Errorf("nothing measured: %+v", got)
+	}
+}
+
+// An arm that was proven fast and turns out wrong must not be the answer any more, whatever else was learned.
+func TestAProvenArmThatTurnsOutWrongIsTakenBack(t *testing.T) {
+	dir := t.TempDir()
+	tuned(t, quiet(fastest), dir, Budget{Time: 40 * time.Second})
+	tuned(t, quiet(fastest), dir, Budget{Objective: ObjectiveDecode})
+	if planned(t, dir).Config.Decode.Blocking.ChunkRows == 0 {
+		t.Fatal("the fast arm was not learned")
+	}
+	broken := quiet(fastest)
+	broken.err = func(r target.Regime, a target.Arm) error {
+		if a.Blocking.ChunkRows > 0 {
+			return fmt.Errorf("row 7: %w", target.ErrMismatch)
+		}
+		return nil
+	}
+	for run := range 2 {
+		tuned(t, broken, dir, Budget{Objective: ObjectiveDecode})
+		if plan := planned(t, dir); plan.Config.Decode.Blocking.ChunkRows > 0 {
+			t.Errorf("run %d: the plan still is %+v, which gives wrong results", run, plan.Config.Decode)
+		}
+	}
+	// What is wrong stays wrong for a run that never gets to try it.
+	ctx, cancel := context.WithCancel(t.Context())
+	s := quiet(fastest)
+	s.cost = func(r target.Regime, a target.Arm) time.Duration { cancel(); return fastest(r, a) }
+	if _, err := s.open(t, dir, 1).Tune(ctx, anyModel, Budget{Time: 20 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if plan := planned(t, dir); plan.Config.Decode.Blocking.ChunkRows > 0 {
+		t.Errorf("after an interrupted run the plan is %+v again", plan.Config.Decode)
 	}
 }

@@ -121,14 +121,14 @@ func (r *tune) earlier(regime target.Regime, key string, fn func(history.Record,
 	})
 }
 
-// publish keeps the run and makes its result what Plan answers. A run that decided nothing publishes nothing, and
-// neither does one that was not allowed all usable cores: it holds for less than this host. Each step is tried though
+// publish keeps the run and makes its result what Plan answers. A run that decided nothing publishes nothing, unless it
+// found an arm wrong, which must not be the answer any more; and neither does one that was not allowed all usable cores: it holds for less than this host. Each step is tried though
 // another failed, so that a proven result is not lost with a refused record.
 func (r *tune) publish(cert *Certificate) error {
 	defer r.tuner.forget()
 	var learned *history.Learned
 	cert.summarise(r.now().Sub(r.started))
-	if publishes := cert.Verdict != measure.Inconclusive || len(r.wrong) > 0; publishes && r.store != nil {
+	if publishes := cert.Verdict != measure.Inconclusive || r.newWrong; publishes && r.store != nil {
 		if r.problem.threads() < r.problem.Host.CPU.UsableCores {
 			r.warn(fmt.Sprintf("not published: it holds for at most %d of %d threads; pin it to use it", r.problem.threads(), r.problem.Host.CPU.UsableCores))
 		} else {

@@ -161,7 +161,7 @@ func (s *search) calibrate(ctx context.Context) (err error) {
 // disown takes down that the heuristic cannot be used here, so that it is neither the yardstick nor the answer.
 func (s *search) disown(err error) {
 	a := &arm{arm: s.baseArm, status: statusOf(err)}
-	s.wrong[s.baseArm] = true
+	s.disprove(s.baseArm, err)
 	s.verdict.Failed++
 	s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("the heuristic %s cannot be used: %v", s.baseArm, err))
 	s.keep(a, bandit.Trial{Status: a.status}, nil, err.Error())
@@ -333,6 +333,7 @@ func (s *search) prepare(ctx context.Context, point bandit.Point) *arm {
 func (s *search) fail(a *arm, err error) {
 	a.status, a.note = statusOf(err), err.Error()
 	s.verdict.Failed++
+	s.disprove(a.arm, err)
 }
 
 // statusOf is the kind of a target's error.
@@ -426,6 +427,7 @@ func (s *search) compare(ctx context.Context, a target.Arm, of int, share time.D
 		return c, nil
 	}
 	if err != nil {
+		s.disprove(a, err)
 		s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("%s failed in the duel: %v", a, err))
 	}
 	return c, err

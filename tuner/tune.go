@@ -54,9 +54,10 @@ type tune struct {
 	seq      uint32
 	started  time.Time
 	deadline time.Time
-	pending  []history.Record    // not yet accepted by the store
-	wrong    map[target.Arm]bool // heuristics that failed their verification
-	retry    time.Time           // when the store is offered them again after it refused
+	pending  []history.Record // not yet accepted by the store
+	wrong    []target.Arm     // found to give wrong results, by this run or before
+	newWrong bool             // by this run
+	retry    time.Time        // when the store is offered them again after it refused
 	warnings []string
 }
 
@@ -77,7 +78,9 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 		return nil, err
 	}
 	defer unlock()
-	r.resume()
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
 	if r.problem.widest().Needs == 0 {
 		r.warn("no SIMD kernel runs on this host: the portable one is slow, and a verdict takes minutes")
 	}
@@ -104,7 +107,29 @@ func (r *tune) openStore(ctx context.Context) error {
 	for _, w := range store.Warnings() {
 		r.warn(w.Error())
 	}
-	return store.PutRun(ctx, r.record(nil, nil))
+	return nil
+}
+
+// begin takes up what earlier runs left and writes that this one has begun; the lock is held.
+func (r *tune) begin(ctx context.Context) error {
+	snapshot, err := r.tuner.snapshot()
+	if err != nil {
+		r.warn("the learned configs could not be read: " + err.Error())
+		snapshot = nil
+	}
+	r.resume(snapshot)
+	r.wrong = r.problem.wrong(snapshot)
+	if r.store == nil {
+		return nil
+	}
+	return r.store.PutRun(ctx, r.record(nil, nil))
+}
+
+// disprove takes an arm down whose results are wrong; other errors are none of its business.
+func (r *tune) disprove(a target.Arm, err error) {
+	if errors.Is(err, target.ErrMismatch) && !slices.Contains(r.wrong, a) {
+		r.wrong, r.newWrong = append(r.wrong, a), true
+	}
 }
 
 func (r *tune) warn(text string) { r.warnings = append(r.warnings, text) }
@@ -132,13 +157,8 @@ const resumeShare = 0.5
 
 // resume cuts the budget where earlier runs decided every regime of the objective, unless a strategy was asked for by
 // name.
-func (r *tune) resume() {
+func (r *tune) resume(snapshot *history.Snapshot) {
 	if r.budget.Strategy != "" && r.budget.Strategy != "auto" {
-		return
-	}
-	snapshot, err := r.tuner.snapshot()
-	if err != nil {
-		r.warn("the learned configs could not be read: " + err.Error())
 		return
 	}
 	for _, regime := range Regimes {
@@ -162,7 +182,7 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 		return nil, err
 	}
 	now := t.opt.Now()
-	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), wrong: map[target.Arm]bool{}, now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
+	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
 }
 
 // until bounds ctx by a moment on the run's clock.
@@ -242,19 +262,18 @@ func (r *tune) inherit(cert *Certificate) {
 	if err != nil {
 		snapshot = nil // told when the run began
 	}
-	heuristic, standard := r.problem.Heuristic(), r.problem.Default()
+	facts := r.problem.sound(r.wrong)
 	for _, regime := range Regimes {
-		arm := heuristic.Arm(regime)
+		arm := facts.Arm(regime)
 		if v, ok := cert.proof(regime); ok {
 			arm = v.winner()
-		} else if v, ok := r.problem.proven(snapshot, regime); ok {
+		} else if v, ok := r.problem.proven(snapshot, regime); ok && !slices.Contains(r.wrong, v.winner()) {
 			cert.Inherited = append(cert.Inherited, v)
 			arm = v.winner()
-		} else if r.wrong[arm] {
-			arm = standard.Arm(regime)
 		}
 		cert.Best.Config = cert.Best.Config.with(regime, arm)
 	}
+	cert.Wrong = append(cert.Wrong, r.wrong...)
 }
 
 // share is the time the i-th regime may take: its part of what is left, so that time an earlier regime did not need
@@ -277,7 +296,7 @@ func (r *tune) certificate() *Certificate {
 		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
 		Target: r.problem.Target, Run: fmt.Sprintf("%016x", r.run),
 		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
-		Regimes: []RegimeVerdict{}, Inherited: []RegimeVerdict{}, Warnings: []string{},
+		Regimes: []RegimeVerdict{}, Inherited: []RegimeVerdict{}, Wrong: []target.Arm{}, Warnings: []string{},
 	}
 }
 

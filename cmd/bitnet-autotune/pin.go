@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,27 +22,16 @@ func (a *app) pinVerb() *cobra.Command {
   bitnet-autotune config --model bitnet-b1.58-2b-4t --for json >plan.json; bitnet-autotune pin --model bitnet-b1.58-2b-4t --file plan.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.needStore(); err != nil {
-				return err
-			}
-			t, err := a.open(tuner.Options{})
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			plan, err := t.Plan(cmd.Context(), model)
-			if err != nil {
-				return err
-			}
-			if file != "" {
-				if plan.Config, err = readConfig(file); err != nil {
+			return a.changePlan(cmd.Context(), model, func(t *tuner.Tuner) error {
+				plan, err := t.Plan(cmd.Context(), model)
+				if err == nil && file != "" {
+					plan.Config, err = readConfig(file)
+				}
+				if err != nil {
 					return err
 				}
-			}
-			if err := t.Pin(cmd.Context(), model, plan.Config, operator()); err != nil {
-				return err
-			}
-			return a.showPlan(cmd, t, model)
+				return t.Pin(cmd.Context(), model, plan.Config, operator())
+			})
 		},
 	}
 	a.modelFlag(cmd, &model)
@@ -57,26 +47,27 @@ func (a *app) unpinVerb() *cobra.Command {
 		Example: "  bitnet-autotune unpin --model bitnet-b1.58-2b-4t",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.needStore(); err != nil {
-				return err
-			}
-			t, err := a.open(tuner.Options{})
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			if err := t.Unpin(cmd.Context(), model); err != nil {
-				return err
-			}
-			return a.showPlan(cmd, t, model)
+			return a.changePlan(cmd.Context(), model, func(t *tuner.Tuner) error { return t.Unpin(cmd.Context(), model) })
 		},
 	}
 	a.modelFlag(cmd, &model)
 	return cmd
 }
 
-func (a *app) showPlan(cmd *cobra.Command, t *tuner.Tuner, model string) error {
-	plan, err := t.Plan(cmd.Context(), model)
+// changePlan makes a change in the store and shows what the answer for the model now is.
+func (a *app) changePlan(ctx context.Context, model string, change func(*tuner.Tuner) error) error {
+	if err := a.needStore(); err != nil {
+		return err
+	}
+	t, err := a.open(tuner.Options{})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := change(t); err != nil {
+		return err
+	}
+	plan, err := t.Plan(ctx, model)
 	if err != nil {
 		return err
 	}
