@@ -12,7 +12,7 @@ func checkMul(dst []int32, w *Packed, x *Activations, rows Rows, layout Layout) 
 		panic("kernels: weight data too short")
 	case x.K != w.K:
 		panic("kernels: activations of another K than the weights")
-	case x.M < 0 || x.Stride < paddedCols(x.K) || x.M > len(x.X)/x.Stride || len(x.Sum) < x.M:
+	case x.M < 0 || x.Stride < Stride(x.K) || x.M > len(x.X)/x.Stride || len(x.Sum) < x.M:
 		panic("kernels: activations too short")
 	case rows.From < 0 || rows.From > rows.To || rows.To > w.N:
 		panic("kernels: rows out of range")

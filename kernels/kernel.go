@@ -19,7 +19,7 @@ type Layout string
 // it, but for a last To that equals N.
 const RowAlign = 16
 
-// ColAlign is the number of columns to which activations are padded with zeros.
+// ColAlign is the number of columns on which every token of activations starts; see Stride.
 const ColAlign = 64
 
 // Packed is an N x K ternary weight matrix in a run-time layout.
@@ -33,7 +33,7 @@ type Packed struct {
 // Activations are M tokens of K int8 values, as Quantize makes them.
 type Activations struct {
 	M, K   int
-	Stride int       // bytes from one token to the next: K rounded up to ColAlign
+	Stride int       // bytes from one token to the next, Stride(K)
 	X      []int8    // M x Stride, zero beyond K
 	Sum    []int32   // per token, the sum of its K values
 	Scale  []float32 // per token, x = round(float * Scale); Scale = 127 / absmax

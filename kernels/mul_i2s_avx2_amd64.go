@@ -14,8 +14,9 @@ import (
 //
 // A tile of half a group times twelve tokens was tried as well: it masks less but loads every activation twice as
 // often, and was no faster than 4x6.
-var i2sAVX2 = i2sSet{
-	tiles: []i2sTile{
+var i2sAVX2 = tileSet{
+	layout: I2S, grid: i2sGrid,
+	tiles: []registerTile{
 		{Tile{4, 1}, i2sAVX2Tile4x1},
 		{Tile{4, 2}, i2sAVX2Tile4x2},
 		{Tile{4, 3}, i2sAVX2Tile4x3},

@@ -9,8 +9,9 @@ import "github.com/bitnet-autotune/bitnet-autotune/probe"
 // i2sVNNI multiplies with VPDPBUSD, four codes and four activations per dword lane, sixteen rows per vector.
 //
 // Of the tiles that were tried, 1x8, 2x6, 2x8, 2x12 and 3x8 were nowhere more than 2 % faster than one of these.
-var i2sVNNI = i2sSet{
-	tiles: []i2sTile{
+var i2sVNNI = tileSet{
+	layout: I2S, grid: i2sGrid,
+	tiles: []registerTile{
 		{Tile{4, 1}, i2sVNNITile4x1},
 		{Tile{4, 2}, i2sVNNITile4x2},
 		{Tile{4, 3}, i2sVNNITile4x3},

@@ -11,9 +11,9 @@ func init() {
 // mulI2SGeneric is the reference: it takes every weight apart and multiplies.
 func mulI2SGeneric(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, _ Blocking) {
 	checkMul(dst, w, x, rows, I2S)
-	steps := i2sSteps(w.K)
+	steps := i2sGrid.steps(w.K)
 	for n := rows.From; n < rows.To; n++ {
-		start, stride := i2sStream(w.N, w.K, n/RowAlign)
+		start, stride := i2sGrid.stream(w.N, w.K, n/RowAlign)
 		row := w.Data[start+4*(n%RowAlign):]
 		for m := range x.M {
 			token := x.X[m*x.Stride:]
@@ -22,7 +22,7 @@ func mulI2SGeneric(dst []int32, w *Packed, x *Activations, rows Rows, _ []byte, 
 				for b := range 4 {
 					code := row[s*stride+b]
 					for f := range 4 {
-						sum += (int32(code>>(2*f)&3) - 1) * int32(token[i2sStep*s+4*f+b])
+						sum += (int32(code>>(2*f)&3) - 1) * int32(token[i2sCols*s+4*f+b])
 					}
 				}
 			}

@@ -11,35 +11,15 @@ import (
 // 2f+1) of its byte b to column 4f + b. So one field of a vector meets four consecutive activations, which are
 // broadcast as a dword, and no sum ever crosses lanes.
 //
-// Four such groups of rows form a block. Within a block the vectors of one step (16 columns) follow each other, so a
-// block is one linear stream:
-//
-//	vector(group g, step s) starts at  64 * (g&^3 * steps + s * width + g&3)
-//
-// where width is the number of groups of the block, 4 but for the last. Rows are padded to 16 and columns to 16 with
-// code 0.
+// Rows are padded to 16 and columns to 16 with code 0; see grid for the order of the vectors.
 const I2S Layout = "i2s"
 
-const (
-	i2sBlock = 4  // row groups per block
-	i2sStep  = 16 // columns per vector
-	i2sBytes = 64 // bytes per vector
-)
+const i2sCols = 16 // columns per vector
+
+var i2sGrid = grid{cols: i2sCols, size: 64}
 
 func init() {
-	registerFormat(Format{Layout: I2S, Bits: 2, BlockRows: i2sBlock * RowAlign, Bytes: i2sSize, Pack: packI2S, Unpack: unpackI2S, Random: randomI2S})
-}
-
-func i2sGroups(n int) int { return (n + RowAlign - 1) / RowAlign }
-func i2sSteps(k int) int  { return (k + i2sStep - 1) / i2sStep }
-
-func i2sSize(n, k int) int { return i2sGroups(n) * i2sSteps(k) * i2sBytes }
-
-// i2sStream returns where the vectors of a row group start and how far apart they are, in bytes.
-func i2sStream(n, k, group int) (start, stride int) {
-	first := group &^ (i2sBlock - 1)
-	width := min(i2sBlock, i2sGroups(n)-first)
-	return i2sBytes * (first*i2sSteps(k) + group - first), i2sBytes * width
+	registerFormat(Format{Layout: I2S, Bits: 2, BlockRows: blockGroups * RowAlign, Bytes: i2sGrid.bytes, Pack: packI2S, Unpack: unpackI2S, Random: randomI2S})
 }
 
 func packI2S(data []byte, w []int8, n, k int) {
@@ -47,10 +27,10 @@ func packI2S(data []byte, w []int8, n, k int) {
 		var dword uint32
 		switch {
 		case row >= n:
-		case col+i2sStep <= k:
-			dword = codesI2S((*[i2sStep]int8)(w[row*k+col:]))
+		case col+i2sCols <= k:
+			dword = codesI2S((*[i2sCols]int8)(w[row*k+col:]))
 		default:
-			tail := [i2sStep]int8{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1} // code 0
+			tail := [i2sCols]int8{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1} // code 0
 			copy(tail[:], w[row*k+col:(row+1)*k])
 			dword = codesI2S(&tail)
 		}
@@ -59,9 +39,9 @@ func packI2S(data []byte, w []int8, n, k int) {
 }
 
 // codesI2S packs sixteen weights into a dword: field f of byte b is w[4f+b] + 1.
-func codesI2S(w *[i2sStep]int8) uint32 {
+func codesI2S(w *[i2sCols]int8) uint32 {
 	const low2, one = 0x03030303, 0x01010101
-	bytes := (*[i2sStep]byte)(unsafe.Pointer(w))
+	bytes := (*[i2sCols]byte)(unsafe.Pointer(w))
 	var dword uint32
 	for f := range 4 {
 		four := binary.LittleEndian.Uint32(bytes[4*f:])
@@ -76,7 +56,7 @@ func unpackI2S(w []int8, data []byte, n, k int) {
 			return
 		}
 		dword := binary.LittleEndian.Uint32(data[at:])
-		for i := range min(k-col, i2sStep) {
+		for i := range min(k-col, i2sCols) {
 			code := dword >> (8*(i%4) + 2*(i/4)) & 3
 			w[row*k+col+i] = int8(code) - 1
 		}
@@ -86,11 +66,11 @@ func unpackI2S(w []int8, data []byte, n, k int) {
 // eachDwordI2S calls visit for every dword of a packed n x k matrix: its byte offset, its row (n or more in the
 // padding) and its first column.
 func eachDwordI2S(n, k int, visit func(at, row, col int)) {
-	for g := range i2sGroups(n) {
-		start, stride := i2sStream(n, k, g)
-		for s := range i2sSteps(k) {
+	for g := range groups(n) {
+		start, stride := i2sGrid.stream(n, k, g)
+		for s := range i2sGrid.steps(k) {
 			for r := range RowAlign {
-				visit(start+s*stride+4*r, g*RowAlign+r, s*i2sStep)
+				visit(start+s*stride+4*r, g*RowAlign+r, s*i2sCols)
 			}
 		}
 	}
@@ -113,24 +93,24 @@ func randomI2S(data []byte, n, k int, seed uint64) {
 
 // clearPaddingI2S sets the codes beyond row n and column k to 0.
 func clearPaddingI2S(data []byte, n, k int) {
-	steps := i2sSteps(k)
-	if used := k % i2sStep; used != 0 {
+	steps := i2sGrid.steps(k)
+	if used := k % i2sCols; used != 0 {
 		var mask uint32
 		for i := range used {
 			mask |= 3 << (8*(i%4) + 2*(i/4))
 		}
-		for g := range i2sGroups(n) {
-			start, stride := i2sStream(n, k, g)
-			last := data[start+(steps-1)*stride:][:i2sBytes]
+		for g := range groups(n) {
+			start, stride := i2sGrid.stream(n, k, g)
+			last := data[start+(steps-1)*stride:][:i2sGrid.size]
 			for i := 0; i < len(last); i += 4 {
 				binary.LittleEndian.PutUint32(last[i:], binary.LittleEndian.Uint32(last[i:])&mask)
 			}
 		}
 	}
 	if used := n % RowAlign; used != 0 {
-		start, stride := i2sStream(n, k, n/RowAlign)
+		start, stride := i2sGrid.stream(n, k, n/RowAlign)
 		for s := range steps {
-			clear(data[start+s*stride+4*used : start+s*stride+i2sBytes])
+			clear(data[start+s*stride+4*used : start+s*stride+i2sGrid.size])
 		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 // It is the clamp of the published BitNet b1.58 quantiser (activation_quant; Ma et al., 2024).
 const MinAbsMax = 1e-5
 
-func paddedCols(k int) int { return (k + ColAlign - 1) &^ (ColAlign - 1) }
+// Stride returns the bytes from one token of k columns to the next: a multiple of ColAlign with at least ColAlign zeros
+// behind the token, as the last step of a layout may reach beyond K.
+func Stride(k int) int { return (k + 2*ColAlign - 1) &^ (ColAlign - 1) }
 
 // NewActivations returns m tokens of k zeros.
 func NewActivations(m, k int) *Activations {
@@ -24,7 +26,7 @@ func (a *Activations) Resize(m, k int) {
 	if m < 0 || k < 1 {
 		panic("kernels: activations of a negative number of tokens or without columns")
 	}
-	a.M, a.K, a.Stride = m, k, paddedCols(k)
+	a.M, a.K, a.Stride = m, k, Stride(k)
 	a.X = zeroed(a.X, m*a.Stride)
 	a.Sum = zeroed(a.Sum, m)
 	a.Scale = zeroed(a.Scale, m)

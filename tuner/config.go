@@ -125,7 +125,7 @@ func armWorkspace(a target.Arm, m model.Model) int64 {
 	k, _ := kernels.ByName(a.Kernel)
 	var most int64
 	for _, s := range m.Shapes {
-		stride := (s.K + kernels.ColAlign - 1) / kernels.ColAlign * kernels.ColAlign
+		stride := kernels.Stride(s.K)
 		bytes := int64(a.Batch) * (int64(stride) + 4*int64(s.N) + 8)
 		if k.Work != nil {
 			bytes += int64(a.Threads) * int64(k.Work(kernels.Shape{M: a.Batch, N: s.N, K: s.K}))

@@ -395,9 +395,9 @@ func TestMemoryBudget(t *testing.T) {
 	}
 }
 
-// TestBatchBeyondMemory: a token of odd takes 2 inputs of 134 and 274 bytes and 4 outputs of 1588 in all.
+// TestBatchBeyondMemory: a token of odd takes 2 inputs of 192 and 320 bytes and 4 outputs of 1588 in all.
 func TestBatchBeyondMemory(t *testing.T) {
-	const perToken = 1996
+	const perToken = 2100
 	host := localHost(t)
 	c, err := NewCPU(t.Context(), host, odd, CPUOptions{Layout: kernels.I2S, MaxBytes: 2 * 300 * perToken})
 	if err != nil {

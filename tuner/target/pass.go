@@ -65,7 +65,7 @@ func (c *CPU) grow(batch int) error {
 	perToken := uint64(0)
 	for _, w := range c.weights.samples() {
 		if _, known := inputs[w.K]; !known {
-			inputs[w.K], perToken = nil, perToken+uint64(w.K+kernels.ColAlign)
+			inputs[w.K], perToken = nil, perToken+uint64(kernels.Stride(w.K))
 		}
 		if _, known := outputs[w.N]; !known {
 			outputs[w.N], perToken = nil, perToken+4*uint64(w.N)

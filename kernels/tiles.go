@@ -6,31 +6,33 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
-// i2sTile is a routine that computes one register tile over all columns:
+// registerTile is a routine that computes one register tile over all columns:
 //
 //	for t < Tokens { for r < 16*Groups {
 //		dst[t*dstStride/4+r] = Σ_k code(w, r, k) * x[t*xStride+k] - sum[t]
 //	} }
 //
-// The vectors of the groups follow each other at w; the next step is wStride bytes further. All strides are bytes.
+// The steps of the groups follow each other at w; the next step is wStride bytes further. All strides are bytes.
 // Weights are prefetched prefetch bytes ahead; at 0 the prefetch meets the load itself and does nothing.
-type i2sTile struct {
+type registerTile struct {
 	Tile
 	run func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
 }
 
-// i2sSet is what an ISA has to offer for layout i2s.
-type i2sSet struct {
+// tileSet is what an ISA has to offer for a layout that is a grid.
+type tileSet struct {
+	layout Layout
+	grid   grid
 	// tiles are ordered from the smallest; what the chosen tile leaves over goes to the largest that fits.
-	tiles []i2sTile
+	tiles []registerTile
 	// one computes the first rows of a single group for a single token: what no tile fits, and the last group of a
 	// matrix whose rows are no multiple of 16.
 	one func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)
 }
 
 // kernel is the row of the table for this set.
-func (set *i2sSet) kernel(name string, rev int, needs probe.Feature) Kernel {
-	k := Kernel{Name: name, Rev: rev, Layout: I2S, Needs: needs, Default: set.choose, Prefetch: []int{0, 4 << 10, 8 << 10, 16 << 10}}
+func (set *tileSet) kernel(name string, rev int, needs probe.Feature) Kernel {
+	k := Kernel{Name: name, Rev: rev, Layout: set.layout, Needs: needs, Default: set.choose, Prefetch: []int{0, 4 << 10, 8 << 10, 16 << 10}}
 	for _, t := range set.tiles {
 		k.Tiles = append(k.Tiles, t.Tile)
 	}
@@ -43,9 +45,9 @@ func (set *i2sSet) kernel(name string, rev int, needs probe.Feature) Kernel {
 // choose is Kernel.Default: a tile that divides the batch, for what it leaves over goes through smaller and slower
 // ones; in a long prompt that no longer counts, and the largest is best. Measured on 2560 x 2560 weights from memory
 // (BenchmarkBatchAgainstPeakLoop).
-func (set *i2sSet) choose(m int) Blocking {
+func (set *tileSet) choose(m int) Blocking {
 	most := set.tiles[len(set.tiles)-1].Tokens
-	choice := Blocking{Tile: Tile{i2sBlock, max(1, min(m, most))}, PrefetchBytes: 8 << 10}
+	choice := Blocking{Tile: Tile{blockGroups, max(1, min(m, most))}, PrefetchBytes: 8 << 10}
 	for tokens := most; most <= m && m < 64 && tokens >= 4; tokens-- {
 		if m%tokens == 0 {
 			choice.Tile.Tokens = tokens
@@ -56,8 +58,8 @@ func (set *i2sSet) choose(m int) Blocking {
 }
 
 // mul is Kernel.Mul: it walks the blocks of rows in memory order and covers each with register tiles.
-func (set *i2sSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice Blocking) {
-	checkMul(dst, w, x, rows, I2S)
+func (set *tileSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice Blocking) {
+	checkMul(dst, w, x, rows, set.layout)
 	if choice.Tile == (Tile{}) {
 		standard := set.choose(x.M)
 		choice.Tile = standard.Tile
@@ -65,10 +67,10 @@ func (set *i2sSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice
 			choice.PrefetchBytes = standard.PrefetchBytes
 		}
 	}
-	job := i2sJob{set: set, dst: dst, w: w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
+	job := tileJob{set: set, dst: dst, w: w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
 	whole := rows.To / RowAlign
 	for g := rows.From / RowAlign; g < whole; {
-		end := min(whole, (g+i2sBlock)&^(i2sBlock-1))
+		end := min(whole, (g+blockGroups)&^(blockGroups-1))
 		job.cover(g, end, 0, x.M)
 		g = end
 	}
@@ -80,7 +82,7 @@ func (set *i2sSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choice
 }
 
 // tile returns the routine of a tile; a tile that is not in the set is misuse.
-func (set *i2sSet) tile(want Tile) *i2sTile {
+func (set *tileSet) tile(want Tile) *registerTile {
 	for i := range set.tiles {
 		if set.tiles[i].Tile == want {
 			return &set.tiles[i]
@@ -89,18 +91,18 @@ func (set *i2sSet) tile(want Tile) *i2sTile {
 	panic("kernels: tile not in Kernel.Tiles")
 }
 
-type i2sJob struct {
-	set      *i2sSet
+type tileJob struct {
+	set      *tileSet
 	dst      []int32
 	w        *Packed
 	x        *Activations
-	main     *i2sTile
+	main     *registerTile
 	prefetch int
 }
 
 // cover computes the row groups [g0, g1) of one block for the tokens [t0, t1): as much as possible in one tile, then
 // the groups it leaves over, then the tokens.
-func (j *i2sJob) cover(g0, g1, t0, t1 int) {
+func (j *tileJob) cover(g0, g1, t0, t1 int) {
 	if g0 == g1 || t0 == t1 {
 		return
 	}
@@ -125,7 +127,7 @@ func (j *i2sJob) cover(g0, g1, t0, t1 int) {
 }
 
 // pick returns the chosen tile if it fits, else the largest that does, else nil.
-func (j *i2sJob) pick(groups, tokens int) *i2sTile {
+func (j *tileJob) pick(groups, tokens int) *registerTile {
 	if j.main.Groups <= groups && j.main.Tokens <= tokens {
 		return j.main
 	}
@@ -137,14 +139,14 @@ func (j *i2sJob) pick(groups, tokens int) *i2sTile {
 	return nil
 }
 
-func (j *i2sJob) run(tile *i2sTile, group, token int) {
-	start, stride := i2sStream(j.w.N, j.w.K, group)
+func (j *tileJob) run(tile *registerTile, group, token int) {
+	start, stride := j.set.grid.stream(j.w.N, j.w.K, group)
 	tile.run(&j.dst[token*j.w.N+group*RowAlign], 4*j.w.N, &j.w.Data[start], stride,
-		&j.x.X[token*j.x.Stride], j.x.Stride, &j.x.Sum[token], i2sSteps(j.w.K), j.prefetch)
+		&j.x.X[token*j.x.Stride], j.x.Stride, &j.x.Sum[token], j.set.grid.steps(j.w.K), j.prefetch)
 }
 
-func (j *i2sJob) one(group, token, rows int) {
-	start, stride := i2sStream(j.w.N, j.w.K, group)
+func (j *tileJob) one(group, token, rows int) {
+	start, stride := j.set.grid.stream(j.w.N, j.w.K, group)
 	j.set.one(&j.dst[token*j.w.N+group*RowAlign], rows, &j.w.Data[start], stride,
-		&j.x.X[token*j.x.Stride], j.x.Sum[token], i2sSteps(j.w.K))
+		&j.x.X[token*j.x.Stride], j.x.Sum[token], j.set.grid.steps(j.w.K))
 }
