@@ -24,7 +24,7 @@ type LayoutVerdict struct {
 	Bytes  int64          `json:"bytes"` // of all ternary weights
 	// RepackSeconds is what one thread takes to bring the weights into the layout, extrapolated from one block; 0 unknown.
 	RepackSeconds float64 `json:"repack_seconds"`
-	// Ratio is the default's request time over this layout's, by the duels; 0 where not every regime was decided in it.
+	// Ratio is the default's request time over this layout's, by the duels; 0 where not every regime of the request was proven in it.
 	Ratio  float64 `json:"ratio"`
 	Chosen bool    `json:"chosen"`
 	Reason string  `json:"reason"`
@@ -94,8 +94,8 @@ func (r *tune) bind(snapshot *history.Snapshot) {
 const repackWindow = time.Hour
 
 // choose returns the layout of the answer, with a verdict on each. It is the one by whose proven arms a request is served
-// fastest, if every regime that was measured was proven in it; the one before stays unless another is faster by minGain
-// and pays for its repacking within repackWindow. Where no layout is proven throughout, the one before stays.
+// fastest, if every regime of the request was proven in it; the one before stays unless another is faster by minGain
+// and pays for its repacking within repackWindow. Where no layout is proven for the whole request, the one before stays.
 func (r *tune) choose(ctx context.Context, searches []*search, before kernels.Layout) (kernels.Layout, []LayoutVerdict) {
 	var verdicts []LayoutVerdict
 	for _, layout := range r.problem.held() {
@@ -129,17 +129,20 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 	}
 	verdicts[chosen].Chosen = true
 	if verdicts[chosen].Ratio > 0 {
-		verdicts[chosen].Reason = "the fastest of those proven in every regime that was measured"
+		verdicts[chosen].Reason = "the fastest of those proven for the whole request"
 	}
 	return verdicts[chosen].Layout, verdicts
 }
 
 // worth is the default's request time over that of a layout, by the winners of its duels; 0 with the reason where not
-// every regime was proven in it. In the default's own layout a regime may also keep the default.
+// every regime of the request was proven in it. In the default's own layout a regime may also keep the default.
 func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, reason string) {
 	var before, after float64
 	for _, s := range searches {
-		gain := 1.0
+		tokens, gain := r.problem.Objective.tokens(s.regime), 1.0
+		if tokens == 0 {
+			continue
+		}
 		c, ok := s.best(layout)
 		switch {
 		case ok && c.verdict == measure.Adopt:
@@ -148,7 +151,7 @@ func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, 
 		default:
 			return 0, fmt.Sprintf("not proven better than the default in %s", s.regime)
 		}
-		cost := max(r.problem.Objective.tokens(s.regime), 0) * s.verdict.DefaultNs
+		cost := tokens * s.verdict.DefaultNs
 		before, after = before+cost, after+cost/gain
 	}
 	if after == 0 {

@@ -131,11 +131,15 @@ func (s *search) begin(ctx context.Context) error {
 }
 
 // duelTime is the part of what is left that the duel gets: two fifths, or in a short run what it takes to decide on one
-// finalist, since a search whose result cannot be proven is for nothing; but never all.
+// finalist of each layout, since a search whose result cannot be proven is for nothing; but never all.
 func (s *search) duelTime(left time.Duration) time.Duration {
-	one := leastBlocks * s.round * 3 / 2
-	return min(max(left*2/5, one), left*4/5, finalists*duelBlocks*s.round)
+	least := s.decision() * time.Duration(len(s.problem.layouts()))
+	return min(max(left*2/5, least), left*4/5, finalists*duelBlocks*s.round)
 }
+
+// decision is about how long it takes to decide on a finalist with a large gain: the first look, and a quarter of it for
+// preparing and warming up.
+func (s *search) decision() time.Duration { return leastBlocks * s.round * 5 / 4 }
 
 // calibrate prepares the default and the yardstick, finds how long paired blocks take, and in the first regime measures
 // what this host cannot tell from no gain.
@@ -399,7 +403,7 @@ func (s *search) rivals() []target.Arm {
 		wanted = append(wanted, s.baseArm)
 	}
 	wanted = append(wanted, ranked...)
-	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round))))
+	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/s.decision())))
 	var list []target.Arm
 	for _, a := range wanted {
 		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
