@@ -225,11 +225,15 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	return n, err
 }
 
+// liveSample is the least time of a sample on the live CPU, several layers of a decode pass: as long as the tick in which
+// the kernel counts stolen time.
+const liveSample = 10 * time.Millisecond
+
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {
 	shelf := target.NewShelf(p.Host, p.Model, p.held(), target.CPUOptions{Seed: seed})
 	if _, err := shelf.Hold(ctx, DefaultLayout); err != nil {
 		return Rig{}, err
 	}
-	return Rig{Target: shelf, Timer: &measure.Timer{Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+	return Rig{Target: shelf, Timer: &measure.Timer{MinSample: liveSample, Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
 }
