@@ -34,8 +34,7 @@
 // and pairs do not pass these by any likelihood; all others do pass. Model.Warnings says what was assumed.
 //
 // TQ1_0 and TQ2_0 have a scale for each block of 256 weights, IQ1_BN and IQ2_BN for each row. They are loaded if these are
-// all the same, or 0 where the weights are, as those of a BitNet model are. TriLM models, trained in parts with a scale
-// each, are refused.
+// all the same, or 0 where the weights are, as those of a BitNet model are. A tensor with several scales is refused.
 //
 // Id 39 is TL2 in bitnet.cpp and MXFP4 in ggml, and general.file_type 38 to 40 are ambiguous in the same way. Their sizes
 // differ, so the room up to the next tensor decides; only for a last tensor with bytes to spare does it take
