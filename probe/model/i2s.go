@@ -38,7 +38,7 @@ func (f *File) i2s(t Tensor, order I2SOrder) (unpacker, error) {
 	stride := order.stride(int(t.K()))
 	switch {
 	case stride == 0:
-		return nil, fmt.Errorf("unknown i2_s order %q: want %q, %q or %q", string(order), I2SBlocks128, I2SBlocks64, I2SRows4)
+		return nil, fmt.Errorf("unknown i2_s order %q: want %q, %q or %q", shorten(string(order)), I2SBlocks128, I2SBlocks64, I2SRows4)
 	case order == I2SRows4 && t.N()%4 != 0:
 		return nil, fmt.Errorf("%d rows: want a multiple of 4 for %s", t.N(), order)
 	case t.N()*t.K()%uint64(4*stride) != 0:

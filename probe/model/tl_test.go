@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -429,6 +430,27 @@ func TestTilesShrinkingFile(t *testing.T) {
 			} else {
 				oneLine(t, err)
 			}
+		}
+	}
+}
+
+// Besides its codes a tensor costs a window of the file, however large it is.
+func TestTernaryAllocatesLittle(t *testing.T) {
+	const n, k = 640, 2560
+	for kind := range tileTypes {
+		tiles := tilesFor(kind, n, k)
+		f, err := readBytes(tileFile(kind, packTiles(kind, pattern(n, k), n, k, tiles), n, k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, _, _, _, err := f.TernaryAs("w", model.Packing{Tiles: tiles}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > n*k+128<<10 {
+			t.Errorf("%s: %d bytes allocated for %d codes, want at most 128 KiB more", kind, got, n*k)
 		}
 	}
 }
