@@ -9,7 +9,8 @@ import (
 const maxCodes = 1 << 33
 
 // Packing is what a file does not tell of how its ternary tensors were packed. The zero value takes what can be
-// concluded from the file, and refuses where nothing can. No check finds a wrong Packing: see the Caveats of the package.
+// concluded from the file, and refuses where nothing can. Hardly any check finds a wrong Packing: see the Caveats of the
+// package.
 type Packing struct {
 	// Tiles are those of a TL1 or TL2 tensor. If they are zero, those that bitnet.cpp publishes for the tensor's shape
 	// are assumed, where the file is otherwise like one that bitnet.cpp made with them.

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // TileParameters are the sizes of the tiles in which bitnet.cpp packs a TL1 or TL2 tensor: BM, BK and bm of
@@ -85,10 +86,9 @@ func (g tiling) origin(i int) (row, column int) {
 	return row + i/along*g.BM, column + i%along*g.BK
 }
 
-// indices unpacks blocks of bytes with two indices into meaning, the first on top. Byte j of a block is about the weights
-// from place[j] on, counted row by row of k from the origin of the block.
-func (g tiling) indices(c *cursor, codes []int8, n, k int, place []int, meaning [][]int8) error {
-	width := len(meaning[0])
+// indices unpacks blocks of bytes with two indices each into meaning. Byte j of a block is about the weights from place[j]
+// on, counted row by row of k from the origin of the block.
+func (g tiling) indices(c *cursor, codes []int8, n, k int, place []int, meaning *[256][]int8) error {
 	for i := range g.blocks(n) {
 		row, column := g.origin(i)
 		block := c.take(len(place))
@@ -96,23 +96,38 @@ func (g tiling) indices(c *cursor, codes []int8, n, k int, place []int, meaning 
 			return c.err
 		}
 		for j, b := range block {
-			first, second := int(b>>4), int(b&15)
-			if max(first, second) >= len(meaning) {
+			w := meaning[b]
+			if w == nil {
 				c.pos -= int64(len(block) - j)
-				return fmt.Errorf("the index %d of %d, %w", max(first, second), len(meaning), errCode)
+				return fmt.Errorf("%#02x, %w", b, errCode)
 			}
-			w := codes[row*k+column+place[j]:][:2*width]
-			copy(w, meaning[first])
-			copy(w[width:], meaning[second])
+			to := codes[row*k+column+place[j]:][:len(w)]
+			to[0], to[1], to[2], to[3] = w[0], w[1], w[2], w[3] // copy would be a call, for so few
+			if len(w) == 6 {
+				to[4], to[5] = w[4], w[5]
+			}
 		}
 	}
 	return nil
 }
 
-// pairs are the two weights that an index stands for, 3*first + second + 4: nine of the 16 that a nibble can hold.
-var pairs = func() (table [][]int8) {
-	for i := range 9 {
-		table = append(table, []int8{int8(i/3) - 1, int8(i%3) - 1})
+// nibbles are the weights of a byte that holds two indices, the first on top, given those of one index; nil where one of
+// them is not in use.
+func nibbles(weights [][]int8) *[256][]int8 {
+	table := new([256][]int8)
+	for first, w := range weights {
+		for second, v := range weights {
+			table[first<<4|second] = slices.Concat(w, v)
+		}
 	}
 	return table
+}
+
+// pairs are the two weights that an index stands for, 3*first + second + 4: nine of the 16 that a nibble can hold.
+var pairs = func() *[256][]int8 {
+	var weights [][]int8
+	for i := range 9 {
+		weights = append(weights, []int8{int8(i/3) - 1, int8(i%3) - 1})
+	}
+	return nibbles(weights)
 }()

@@ -15,12 +15,13 @@ const (
 
 // triples are the three weights that an index stands for, |9*first + 3*second + third|, with the sign that makes the sum
 // positive: 14 of the 16 that a nibble can hold.
-var triples = func() (table [][]int8) {
+var triples = func() *[256][]int8 {
+	var weights [][]int8
 	for i := range 14 {
 		v := i + 13 // in base 3 its digits are the weights, plus 1
-		table = append(table, []int8{int8(v/9) - 1, int8(v/3%3) - 1, int8(v%3) - 1})
+		weights = append(weights, []int8{int8(v/9) - 1, int8(v/3%3) - 1, int8(v%3) - 1})
 	}
-	return table
+	return nibbles(weights)
 }()
 
 // tl2 unpacks TL2. The columns that whole tiles of BK cover are in triples, the others in pairs. First come the indices
@@ -41,7 +42,7 @@ func tl2(c *cursor, codes []int8, n, k int, p TileParameters) error {
 	for c.remaining() > 0 && c.err == nil {
 		if b := c.take(1); b != nil && b[0] != 0 {
 			c.pos--
-			return fmt.Errorf("the byte %d behind the last weight, %w", b[0], errCode)
+			return fmt.Errorf("%#02x behind the last weight, %w", b[0], errCode)
 		}
 	}
 	return c.err
@@ -77,15 +78,15 @@ func (g tiling) signs(c *cursor, codes []int8, n, k int) error {
 		for lane := range 16 {
 			word := binary.LittleEndian.Uint16(block[2*lane:])
 			for bit := range 16 {
-				if word>>(15-bit)&1 == 0 {
-					continue
-				}
 				w := codes[(row+lane+bit%2*16)*k+column+bit/2*3:][:3]
-				if w[0] == 0 && w[1] == 0 && w[2] == 0 {
+				sign := int8(word >> (15 - bit) & 1)
+				if w[0]|w[1]|w[2] == 0 && sign == 1 {
 					c.pos -= int64(len(block) - 2*lane)
 					return fmt.Errorf("the sign of three zeros, %w", errCode)
 				}
-				w[0], w[1], w[2] = -w[0], -w[1], -w[2]
+				for i := range w { // a branch would be mispredicted every other time
+					w[i] = w[i] * (1 - 2*sign)
+				}
 			}
 		}
 	}

@@ -325,13 +325,13 @@ func TestTilesDamaged(t *testing.T) {
 		b    byte
 		want string
 	}{
-		{"tl1", 77, 0x94, "byte 77 holds the index 9 of 9,"},
-		{"tl1", n*k/4 - 1, 0x4f, "holds the index 15 of 9,"},
-		{"tl2", 40, 0x0e, "byte 40 holds the index 14 of 14,"},
-		{"tl2", signs - 1, 0xf0, "holds the index 15 of 14,"},
+		{"tl1", 77, 0x94, "byte 77 holds 0x94,"},
+		{"tl1", n*k/4 - 1, 0x4f, fmt.Sprintf("byte %d holds 0x4f,", n*k/4-1)},
+		{"tl2", 40, 0x0e, "byte 40 holds 0x0e,"},
+		{"tl2", signs - 1, 0xf0, "holds 0xf0,"},
 		{"tl2", signs + 6, 0x80, fmt.Sprintf("byte %d holds the sign of three zeros,", signs+6)},
-		{"tl2", pairs + 1, 0x90, fmt.Sprintf("byte %d holds the index 9 of 9,", pairs+1)},
-		{"tl2", end + 2, 1, fmt.Sprintf("byte %d holds the byte 1 behind the last weight,", end+2)},
+		{"tl2", pairs + 1, 0x90, fmt.Sprintf("byte %d holds 0x90,", pairs+1)},
+		{"tl2", end + 2, 1, fmt.Sprintf("byte %d holds 0x01 behind the last weight,", end+2)},
 	} {
 		t.Run(fmt.Sprintf("%s byte %d", c.kind, c.at), func(t *testing.T) {
 			tiles := tilesFor(c.kind, n, k)
