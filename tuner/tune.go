@@ -333,7 +333,7 @@ func (r *tune) finish(cert *Certificate) error {
 }
 
 // rooflineTime is kept back for the comparison with the read loop.
-func rooflineTime(budget time.Duration) time.Duration { return min(2*time.Second, budget/20) }
+func rooflineTime(budget time.Duration) time.Duration { return min(2*time.Second, budget/10) }
 
 // holder is a target that holds the weights itself, in each layout.
 type holder interface {
