@@ -79,5 +79,17 @@ left to ask, but on a noisy host it can go on refining ties for ever.
 
 2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
 time and a setting, but no weight in the ratio.
+
+2026-11-21: RunBench keeps the distinct matrices of one shape and layout once, for all kernels and residencies: a row
+multiplies the first so many in turn. The first version held a set for each kernel, and a quick run of five layouts would
+have filled memory for most of its 20 s. A row from a cache uses the fewest matrices that the caches before it cannot
+keep, not the most that the cache holds: how much of an L3 a virtual machine has, nobody tells.
+
+2026-11-21: The budget of a bench is planned with the pace of each kernel on one small matrix, dear rows are left out
+first and decode rows from memory last, and what is left out is named. The road not taken, fewer samples for every row,
+gives a table in which nothing has an interval.
+
+2026-11-21: A decode row's limit is the better of two read loops, with and without software prefetch, as measured once in
+the run for each number of threads and residency. Which is better depends on all of these.
 */
 package tuner

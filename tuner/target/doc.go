@@ -18,6 +18,9 @@
 // Every arm is verified before it is timed, and after every run again: see the type reference for how this takes
 // milliseconds at any batch.
 //
+// [Bank] is for tables of kernels: distinct matrices of one shape, which any kernel of their layout may multiply in turn,
+// beside the loops that are their limits.
+//
 // # Caveats
 //
 // Fewer layers than the model has are held where memory is short: [CPU.Note]. A model that fits into the last-level
