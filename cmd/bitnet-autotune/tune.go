@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -43,7 +44,18 @@ A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and p
 	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
 	f.StringVar(&layout, "layout", "", "the only weight layout to try (default: every one with a kernel for this host)")
 	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
+	completeFlag(cmd, "objective", words(string(tuner.ObjectiveDecode), string(tuner.ObjectivePrefill), string(tuner.ObjectiveMixed)))
+	completeFlag(cmd, "target", words("auto", "cpu"))
+	completeFlag(cmd, "strategy", words(append([]string{"auto"}, bandit.Names()...)...))
+	completeFlag(cmd, "layout", words(layoutNames()...))
 	return cmd
+}
+
+func layoutNames() (names []string) {
+	for _, layout := range kernels.Layouts() {
+		names = append(names, string(layout))
+	}
+	return names
 }
 
 func (a *app) tune(cmd *cobra.Command, model string, b tuner.Budget) error {
