@@ -177,7 +177,7 @@ func (b *bench) mismatch(kernel string, err error) error {
 
 // bank makes the matrices of one shape in one layout and measures its cases on them.
 func (b *bench) bank(ctx context.Context, plan benchBank) error {
-	if !b.clock.deadline.IsZero() && b.clock.now().After(b.clock.deadline) {
+	if b.late() {
 		b.giveUp(plan.shape, plan.cases)
 		return nil
 	}
@@ -210,7 +210,7 @@ func (b *bench) giveUp(s shape, cases []benchCase) {
 func (b *bench) row(ctx context.Context, bank *target.Bank, plan benchBank, c benchCase) error {
 	defer func() { b.clock.done(b.clock.row(plan.shape, c, b.plan.blocks)) }()
 	until, ok := b.clock.until(plan.shape, c)
-	if !ok {
+	if !ok && len(b.report.Rows) > 0 {
 		b.giveUp(plan.shape, []benchCase{c})
 		return nil
 	}
@@ -257,9 +257,9 @@ func (b Bench) arm() target.Arm {
 	return target.Arm{Layout: b.Layout, Kernel: b.Kernel, Threads: b.Threads, Batch: b.M, Blocking: b.Blocking}
 }
 
-// late reports whether the budget is used up, and a little more.
+// late reports whether the budget is used up, and a little more. The first row may take longer: a table has one.
 func (b *bench) late() bool {
-	return !b.clock.deadline.IsZero() && b.clock.now().After(b.clock.deadline.Add(b.plan.budget/16))
+	return len(b.report.Rows) > 0 && !b.clock.deadline.IsZero() && b.clock.now().After(b.clock.deadline.Add(b.plan.budget/16))
 }
 
 // compare takes blocks until there are enough or time is up, the least in any case unless it is much too late.

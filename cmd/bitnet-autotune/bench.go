@@ -36,7 +36,7 @@ M = 1, the widest int8 multiply-add of the kernel's own instruction set above. T
 matrices multiplied in turn, as large as makes them come from where its residency says: l2, l3 or dram. A matrix that a
 cache cannot hold has no row for it.
 
-The full table, of the shapes of all presets, takes hours: see the expected time on stderr, and the flags that take a part
+The full table, of the shapes of all presets, can take hours: see the expected time on stderr, and the flags that take a part
 of it. Within a budget the dear rows are left out first, and named. Ctrl-C prints what was measured and ends with code 3.`,
 		Example: `  bitnet-autotune bench --quick
   bitnet-autotune bench --quick --plot roofline.svg
