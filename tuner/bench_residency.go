@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
@@ -66,18 +67,10 @@ func lastLevel(cpu probe.CPU) uint64 {
 
 // residencyNotes are what a reader must know of this host's residencies.
 func residencyNotes(h probe.Host, measured []Residency) (notes []string) {
-	has := func(r Residency) bool {
-		for _, m := range measured {
-			if m == r {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
 	case lastLevel(h.CPU) == 0:
 		notes = append(notes, "this host does not tell the size of its caches: sets of weights are taken to be in dram for their size alone")
-	case has(InL3) && h.Virtualization != "none":
+	case slices.Contains(measured, InL3) && h.Virtualization != "none":
 		notes = append(notes, fmt.Sprintf("the L3 of %d MiB is that of the whole processor, which this virtual machine may share with others: what is labelled l3 may come from memory in part", h.CPU.L3.Bytes>>20))
 	}
 	return notes
