@@ -8,9 +8,9 @@ import "github.com/bitnet-autotune/bitnet-autotune/probe"
 
 // These are assembly because they are to show what the instructions can do, not what a compiler makes of Go.
 //
-// Prefetching 2 to 8 KiB ahead changes a read of 1 GB in huge pages by at most 5 % either way, on Zen 5 and on Cascade
-// Lake; which way depends on host and threads, so a benchmark takes the better of both. From L2, it costs the zmm loop of
-// Cascade Lake 30 % and gains its ymm loop 9 %. Four streams at once made no difference.
+// Prefetching 2 to 8 KiB ahead changed a read of 1 GB in huge pages by about 5 % either way on Zen 5 and on a noisy Cascade
+// Lake VM; which way depends on host and threads, so a benchmark takes the better of both. From L2 it cost the zmm loop of
+// the latter about 30 % (one pass, not paired). Four streams at once made no difference.
 
 //go:noescape
 func readAVX2(p *byte, rounds int) uint64

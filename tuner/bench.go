@@ -106,7 +106,7 @@ func (b *bench) finish(ctx context.Context) {
 		b.warn(fmt.Sprintf("interrupted: %d rows were not measured", r.LeftOut))
 	}
 	if slices.ContainsFunc(r.Rows, func(row Bench) bool { return row.Limit == limitRead && row.Low > 1 }) {
-		b.warn("a fraction of the read limit above 1: a kernel reads several rows at once, which draws more from this memory than one plain loop, of which the better of two (with and without prefetching) was taken")
+		b.warn("a fraction of the read limit above 1: the limit is the better of two plain loops, with and without prefetching, and a kernel drew more from the memory than it; why is not known")
 	}
 	if slices.ContainsFunc(r.Rows, func(row Bench) bool { return row.Limit == limitPeak && row.Low > 1 }) {
 		b.warn("a fraction of the int8 peak above 1: the loop of the peak knows no better instruction of this host, as where only the portable loop runs")
