@@ -1,14 +1,14 @@
 package kernels_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-
-	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/kerneltest"
@@ -24,20 +24,13 @@ func reference(layout kernels.Layout) kernels.Kernel {
 }
 
 // host is what this machine can run; the kernels themselves never ask.
-func host() probe.Feature {
-	var have probe.Feature
-	for feature, ids := range map[probe.Feature][]cpuid.FeatureID{
-		probe.AVX2:       {cpuid.AVX2},
-		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
-		probe.AVX512VNNI: {cpuid.AVX512VNNI},
-		probe.AVX512VBMI: {cpuid.AVX512VBMI},
-	} {
-		if cpuid.CPU.Supports(ids...) {
-			have |= feature
-		}
+var host = sync.OnceValue(func() probe.Feature {
+	h, err := probe.Local(context.Background())
+	if err != nil {
+		panic(err)
 	}
-	return have
-}
+	return h.CPU.Features
+})
 
 // otherNames are what BITNET_AUTOTUNE_REQUIRE may ask for besides extensions, in all packages: anything else is an error
 // here, so that a misspelt name does not pass for one that was tested.
