@@ -12,7 +12,7 @@ export GGUF_DATA   ?= $(abspath ../shared/gguf)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check race lint generate generate-check cross emulate fuzz bench cover deps clean
+.PHONY: help build tune test check race lint generate generate-check cross emulate emulate-qemu emulate-bochs fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,11 +57,18 @@ REQUIRE_Haswell     := avx2
 REQUIRE_cortex-a72  :=
 REQUIRE_neoverse-n1 :=
 REQUIRE_max         :=
+REQUIRE_Ice-Lake    := avx512vnni
 
 emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
-	GO="$(GO)" kernels/_emulate/run.sh \
+	@$(MAKE) --no-print-directory -j2 emulate-qemu emulate-bochs
+
+emulate-qemu:
+	@GO="$(GO)" kernels/_emulate/qemu.sh \
 	  $(foreach cpu,Nehalem Haswell,amd64:$(cpu):$(REQUIRE_$(cpu))) \
 	  $(foreach cpu,cortex-a72 neoverse-n1 max,arm64:$(cpu):$(REQUIRE_$(cpu)))
+
+emulate-bochs:
+	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx512|TestRequired|FuzzKernels'
 
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds

@@ -58,4 +58,9 @@
 //
 // 2026-11-21: the quantiser takes absmax over the finite values and rounds ties to even, as the published activation
 // quantiser does; an infinity or NaN in one value must not silence a whole token.
+//
+// 2026-11-21: kernels that a host cannot run are run on emulated CPUs (_emulate, make emulate): qemu's user mode as far
+// as AVX2 and all of arm64, and for AVX-512, which qemu lacks, Bochs with Debian's kernel and a RAM disk that holds
+// nothing but the tests. The roads not taken: Intel's SDE may not be passed on, and a CI machine with AVX-512 VBMI
+// cannot be counted on.
 package kernels

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh GOARCH:CPU:REQUIRED... runs the tests of package kernels on emulated CPUs, one after the other.
+# qemu.sh GOARCH:CPU:REQUIRED... runs the tests of package kernels on emulated CPUs, one after the other.
 #
-#   run.sh amd64:Haswell:avx2 arm64:cortex-a72:neon
+#   qemu.sh amd64:Haswell:avx2 arm64:cortex-a72:neon
 #
 # GOARCH says which qemu runs the test binary, which is built once; CPU is one of its models; REQUIRED are the
 # extensions, separated by commas, for which a kernel must be there and must have run. What is left out is the rest of
