@@ -12,7 +12,7 @@ export GGUF_DATA   ?= $(abspath ../shared/gguf)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check race lint generate generate-check cross emulate emulate-qemu emulate-bochs fuzz bench cover deps clean
+.PHONY: help build tune test check race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,7 +60,7 @@ REQUIRE_max         :=
 REQUIRE_Ice-Lake    := avx512vnni
 
 emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
-	@$(MAKE) --no-print-directory -j2 emulate-qemu emulate-bochs
+	@$(MAKE) --no-print-directory -j2 emulate-bochs emulate-avxvnni emulate-qemu
 
 emulate-qemu:
 	@GO="$(GO)" kernels/_emulate/qemu.sh \
@@ -68,7 +68,11 @@ emulate-qemu:
 	  $(foreach cpu,cortex-a72 neoverse-n1 max,arm64:$(cpu):$(REQUIRE_$(cpu)))
 
 emulate-bochs:
-	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx512|TestRequired|FuzzKernels'
+	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx(512|vnni)|TestRequired|FuzzKernels'
+
+emulate-avxvnni:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
+	  $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni' -v ./kernels | grep -e 'NOT TESTED' -e FAIL -e '^ok'
 
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds

@@ -63,4 +63,9 @@
 // as AVX2 and all of arm64, and for AVX-512, which qemu lacks, Bochs with Debian's kernel and a RAM disk that holds
 // nothing but the tests. The roads not taken: Intel's SDE may not be passed on, and a CI machine with AVX-512 VBMI
 // cannot be counted on.
+//
+// 2026-11-21: AVX-VNNI is in no assembler of Go's and in no emulator of Debian's, so its instruction is written as bytes.
+// Two tests stand for a run on a CPU that has it: the bytes disassemble to the mnemonics behind them, and the same file
+// with the mnemonics, which the assembler takes for AVX-512, passes the whole suite. The road not taken, a generator that
+// prints EVEX and a filter over its output, leaves two forms of every line to keep apart.
 package kernels

@@ -34,7 +34,7 @@ var host = sync.OnceValue(func() probe.Feature {
 
 // otherNames are what BITNET_AUTOTUNE_REQUIRE may ask for besides extensions, in all packages: anything else is an error
 // here, so that a misspelt name does not pass for one that was tested.
-var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay"}
+var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay", "objdump"}
 
 // required is the set of extensions, in BITNET_AUTOTUNE_REQUIRE, for which "not run" must not look like "passed".
 func required(tb testing.TB) probe.Feature {
@@ -115,7 +115,7 @@ func TestAVX2FilesAreAVX2(t *testing.T) {
 		}
 		for routine := range strings.SplitSeq(string(text), "\n// func ") {
 			title, _, _ := strings.Cut(routine, "(")
-			if !strings.Contains(title, "AVX2") {
+			if !strings.Contains(title, "AVX2") && !strings.Contains(title, "AVXVNNI") {
 				continue
 			}
 			routines++

@@ -34,7 +34,9 @@ mkdir -p "$dir/cd" "$dir/ram"/{proc,sys,dev,tmp}
 
 export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
 ${GO:-go} build -ldflags '-s -w' -o "$dir/ram/init" ./init
-(cd .. && ${GO:-go} test -c -ldflags '-s -w' -o "$dir/ram/kernels.test" .)
+mkdir "$dir/overlay"
+./overlay.sh "$dir/overlay"
+(cd .. && ${GO:-go} test -c -ldflags '-s -w' -overlay "$dir/overlay/overlay.json" -o "$dir/ram/kernels.test" .)
 (cd "$dir/ram" && find . | cpio --quiet -o -H newc) >"$dir/cd/ram"
 cp "$cache/vmlinuz" "$isolinux" "$ldlinux" "$dir/cd"
 cat >"$dir/cd/isolinux.cfg" <<-EOF
