@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh gets what qemu.sh and bochs.sh need of Debian's packages: it installs those programs that are missing, as
+# install.sh gets what make emulate needs of Debian's packages: it installs those programs that are missing, as
 # root, and unpacks a kernel to bin/emulate.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,6 +17,7 @@ done <<-EOF
 	/usr/bin/bochs bochs bochs-term bochsbios vgabios
 	/usr/bin/genisoimage genisoimage
 	/usr/bin/cpio cpio
+	/usr/bin/objdump binutils
 	/usr/lib/ISOLINUX/isolinux.bin isolinux
 	/usr/lib/syslinux/modules/bios/ldlinux.c32 syslinux-common
 EOF
