@@ -29,7 +29,9 @@ for file in bochs genisoimage cpio; do command -v "$file" >/dev/null || die "$fi
 for file in "$cache/vmlinuz" "$isolinux" "$ldlinux"; do [[ -r $file ]] || die "$file is missing: make deps"; done
 
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+emulator=
+trap '[[ -z $emulator ]] || kill -KILL -- "-$emulator" 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM
 mkdir -p "$dir/cd" "$dir/ram"/{proc,sys,dev,tmp}
 
 export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
@@ -64,8 +66,17 @@ echo continue >"$dir/commands" # Debian's Bochs is built with its debugger, whic
 
 start=$SECONDS
 echo "emulate: Ice Lake in Bochs, requires $required"
-TERM=xterm timeout --signal=KILL "$limit" bochs -q -f "$dir/bochsrc" -rc "$dir/commands" </dev/null >"$dir/screen" 2>&1 || true
-[[ -e $dir/serial ]] || die "Bochs did not start: $(tail -n 5 "$dir/log" "$dir/screen")"
+TERM=xterm timeout --signal=KILL "$limit" bochs -q -f "$dir/bochsrc" -rc "$dir/commands" </dev/null >"$dir/screen" 2>&1 &
+emulator=$! # and with it the process group that timeout makes
+# Bochs draws its screen on a terminal of its own, and stops for good where nobody reads that.
+until terminal=$(grep -o '/dev/pts/[0-9]*' "$dir/screen"); do
+	kill -0 "$emulator" 2>/dev/null || die "Bochs did not start: $(tail -n 5 "$dir/screen")"
+	sleep 0.2
+done
+cat "$terminal" >/dev/null 2>&1 &
+wait "$emulator" || true
+emulator=
+[[ -e $dir/serial ]] || die "Linux did not start: $(tail -n 5 "$dir/log")"
 tr -d '\r' <"$dir/serial" >"$dir/result"
 grep -o 'NOT TESTED: .*' "$dir/result" | sed 's/^/    /' || true
 if ! grep -qx 'emulate: exit 0' "$dir/result"; then
