@@ -12,7 +12,7 @@ export GGUF_DATA   ?= $(abspath ../shared/gguf)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check race lint generate generate-check cross fuzz bench cover deps clean
+.PHONY: help build tune test check race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) vet ./...
 	$(GO) test ./...
 
-check: lint race generate-check cross fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+check: lint race generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
 
 race: ## run the tests under the race detector
 	$(GO) test -race ./...
@@ -51,6 +51,30 @@ cross: ## it builds without cgo and for arm64, and the tests of kernels and tune
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) test -tags purego ./kernels/... ./tuner/...
 
+# The emulated CPUs, one for each step in which kernels differ, and for each the extensions whose kernels must have run.
+REQUIRE_Nehalem     :=
+REQUIRE_Haswell     := avx2
+REQUIRE_cortex-a72  :=
+REQUIRE_neoverse-n1 :=
+REQUIRE_max         :=
+REQUIRE_Ice-Lake    := avx512vnni
+
+emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
+	@$(MAKE) --no-print-directory -j2 emulate-bochs emulate-avxvnni emulate-qemu
+
+emulate-qemu:
+	@GO="$(GO)" kernels/_emulate/qemu.sh \
+	  $(foreach cpu,Nehalem Haswell,amd64:$(cpu):$(REQUIRE_$(cpu))) \
+	  $(foreach cpu,cortex-a72 neoverse-n1 max,arm64:$(cpu):$(REQUIRE_$(cpu)))
+
+emulate-bochs:
+	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx(512|vnni)|TestRequired|FuzzKernels'
+
+# On a host without AVX-512 VNNI the kernel is skipped here; Bochs runs it anyway.
+emulate-avxvnni:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
+	  BITNET_AUTOTUNE_REQUIRE=objdump $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes' ./kernels
+
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
 	@set -e; pkgs=$$($(GO) list ./...); for pkg in $$pkgs; do \
@@ -65,9 +89,10 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules that the build, the tests and the generators of the assembly need
+deps: ## download the Go modules, and install the emulators of make check from Debian's packages (as root)
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
+	kernels/_emulate/install.sh
 
 clean: ## remove what was built
 	rm -rf bin

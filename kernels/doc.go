@@ -58,4 +58,14 @@
 //
 // 2026-11-21: the quantiser takes absmax over the finite values and rounds ties to even, as the published activation
 // quantiser does; an infinity or NaN in one value must not silence a whole token.
+//
+// 2026-11-21: kernels that a host cannot run are run on emulated CPUs (_emulate, make emulate): qemu's user mode as far
+// as AVX2 and all of arm64, and for AVX-512, which qemu lacks, Bochs with Debian's kernel and a RAM disk that holds
+// nothing but the tests. The roads not taken: Intel's SDE may not be passed on, and a CI machine with AVX-512 VBMI
+// cannot be counted on.
+//
+// 2026-11-21: AVX-VNNI is in no assembler of Go's and in no emulator of Debian's, so its instruction is written as bytes.
+// Two tests stand for a run on a CPU that has it: the bytes disassemble to the mnemonics behind them, and the same file
+// with the mnemonics, which the assembler takes for AVX-512, passes the whole suite. The road not taken, a generator that
+// prints EVEX and a filter over its output, leaves two forms of every line to keep apart.
 package kernels

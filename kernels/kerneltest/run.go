@@ -20,6 +20,15 @@ var (
 	prefill  = []int{23, 24, 25, 31, 32, 33, 64, 65, 128, 129}
 )
 
+// sizes is the grid all, or the few under -short: that is for an emulated CPU, a hundred times slower than the
+// machine it is on. Every tile, every batch of a tail and every guard page is in both.
+func sizes(all []int, few ...int) []int {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
+
 // Run tests k against ref, a kernel of the same layout, and ref itself against the definition of Kernel.Mul.
 func Run(t *testing.T, ref, k kernels.Kernel) {
 	if ref.Layout != k.Layout {
@@ -138,8 +147,8 @@ func (s suite) product(w *kernels.Packed, x *kernels.Activations) []int32 {
 
 func (s suite) definition(t *testing.T) {
 	const m = 3
-	for _, n := range rowTails {
-		for _, k := range colTails {
+	for _, n := range sizes(rowTails, 16, 65, 129) {
+		for _, k := range sizes(colTails, 1, 17, 100, 257) {
 			w, x := s.weights(n, k, uint64(n*k)), activations(m, k, uint64(k))
 			s.compare(t, w, x, s.product(w, x), kernels.Blocking{})
 		}
@@ -149,7 +158,7 @@ func (s suite) definition(t *testing.T) {
 // deep sums over as many columns as models have, and as a matrix may have, with weights that differ everywhere.
 func (s suite) deep(t *testing.T) {
 	const n = 81
-	for _, k := range []int{6912, kernels.MaxCols} {
+	for _, k := range sizes([]int{6912, kernels.MaxCols}, 6912) {
 		m := s.wholeTiles()
 		w, x := s.weights(n, k, uint64(k)), activations(m, k, uint64(k))
 		want := s.product(w, x)
@@ -170,8 +179,8 @@ func (s suite) wholeTiles() int {
 
 func (s suite) tails(t *testing.T) {
 	most := slices.Max(batches)
-	for _, n := range rowTails {
-		for _, k := range colTails {
+	for _, n := range sizes(rowTails, 16, 65, 129) {
+		for _, k := range sizes(colTails, 1, 17, 100, 257) {
 			w, x := s.weights(n, k, uint64(n*k)), activations(most, k, uint64(k))
 			want := s.want(w, x)
 			for _, m := range batches {
@@ -187,7 +196,7 @@ func (s suite) prefill(t *testing.T) {
 	const n, k = 144, 520
 	w, x := s.weights(n, k, 1), activations(slices.Max(prefill), k, 2)
 	want := s.want(w, x)
-	for _, m := range prefill {
+	for _, m := range sizes(prefill, 33, 65) {
 		for _, choice := range s.blockings() {
 			s.compare(t, w, first(x, m), want, choice)
 		}
@@ -196,7 +205,7 @@ func (s suite) prefill(t *testing.T) {
 
 // rowRanges computes every range of rows that a caller may ask for and looks at every element outside.
 func (s suite) rowRanges(t *testing.T) {
-	for _, n := range []int{192, 199} {
+	for _, n := range sizes([]int{192, 199}, 135) {
 		const m, k = 6, 70
 		w, x := s.weights(n, k, 3), activations(m, k, 4)
 		want := s.want(w, x)
@@ -253,10 +262,14 @@ func (s suite) extremes(t *testing.T) {
 		}
 	}
 	patterns := []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)}
+	weights := []func(int) int8{sign(-1, -1), sign(1, 1), sign(0, 0), sign(1, -1), sign(-1, 1)}
+	if testing.Short() {
+		weights = weights[:2]
+	}
 	m := max(len(patterns), s.wholeTiles())
-	for _, k := range []int{16, 256, 6912, kernels.MaxCols} {
+	for _, k := range sizes([]int{16, 256, 6912, kernels.MaxCols}, 256, kernels.MaxCols) {
 		const n = 81
-		for _, weight := range []func(int) int8{sign(-1, -1), sign(0, 0), sign(1, 1), sign(1, -1), sign(-1, 1)} {
+		for _, weight := range weights {
 			values := make([]int8, n*k)
 			for i := range values {
 				values[i] = weight(i)
@@ -324,9 +337,9 @@ func (s suite) guardPages(t *testing.T) {
 			t.Fatalf("a read or write outside the buffers, or a write to an input: %v", fault)
 		}
 	}()
-	for _, n := range []int{16, 41, 64, 80, 128, 129} {
-		for _, k := range []int{1, 16, 64, 100, 256, 272} {
-			for _, m := range []int{1, 2, 3, 4, 5, 9, 13} {
+	for _, n := range sizes([]int{16, 41, 64, 80, 128, 129}, 16, 41, 129) {
+		for _, k := range sizes([]int{1, 16, 64, 100, 256, 272}, 1, 100, 256) {
+			for _, m := range sizes([]int{1, 2, 3, 4, 5, 9, 13}, 1, 5, 13) {
 				w, x := s.weights(n, k, 9), activations(m, k, 10)
 				want := s.want(w, x)
 				for _, side := range []side{guardAfter, guardBefore} {
