@@ -31,6 +31,9 @@ func host() probe.Feature {
 		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
 		probe.AVX512VNNI: {cpuid.AVX512VNNI},
 		probe.AVX512VBMI: {cpuid.AVX512VBMI},
+		probe.NEON:       {cpuid.ASIMD},
+		probe.DotProd:    {cpuid.ASIMDDP},
+		probe.I8MM:       {cpuid.I8MM},
 	} {
 		if cpuid.CPU.Supports(ids...) {
 			have |= feature
