@@ -91,22 +91,14 @@ step:
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -160,7 +152,7 @@ chunk:
 	MOVD    $64, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $2, R7
+	MOVD    $4, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -174,24 +166,11 @@ strip:
 	VEOR    V9.B16, V9.B16, V9.B16
 	VEOR    V10.B16, V10.B16, V10.B16
 	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
-	VEOR    V16.B16, V16.B16, V16.B16
-	VEOR    V17.B16, V17.B16, V17.B16
-	VEOR    V18.B16, V18.B16, V18.B16
-	VEOR    V19.B16, V19.B16, V19.B16
-	VEOR    V20.B16, V20.B16, V20.B16
-	VEOR    V21.B16, V21.B16, V21.B16
-	VEOR    V22.B16, V22.B16, V22.B16
-	VEOR    V23.B16, V23.B16, V23.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
 step:
 	PRFM    0(R10), PLDL1KEEP
-	PRFM    64(R10), PLDL1KEEP
 	FMOVQ.P 16(R13), F28
 	FMOVQ   0(R9), F27
 	VAND    V29.B16, V27.B16, V24.B16
@@ -229,78 +208,18 @@ step:
 	WORD    $0x4fbce32a // sdot v10.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb4b // sdot v11.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb69 // sdot v9.4s, v27.16b, v28.4b[3]
-	FMOVQ   64(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	WORD    $0x4f9ce30c // sdot v12.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce32d // sdot v13.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb4e // sdot v14.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6c // sdot v12.4s, v27.16b, v28.4b[3]
-	FMOVQ   80(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	WORD    $0x4f9ce30f // sdot v15.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce330 // sdot v16.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb51 // sdot v17.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6f // sdot v15.4s, v27.16b, v28.4b[3]
-	FMOVQ   96(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	WORD    $0x4f9ce312 // sdot v18.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce333 // sdot v19.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb54 // sdot v20.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb72 // sdot v18.4s, v27.16b, v28.4b[3]
-	FMOVQ   112(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	WORD    $0x4f9ce315 // sdot v21.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce336 // sdot v22.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb57 // sdot v23.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb75 // sdot v21.4s, v27.16b, v28.4b[3]
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
-	VSHL    $2, V20.S4, V20.S4
-	VADD    V20.S4, V19.S4, V19.S4
-	VSHL    $2, V19.S4, V19.S4
-	VADD    V19.S4, V18.S4, V18.S4
-	VSHL    $2, V23.S4, V23.S4
-	VADD    V23.S4, V22.S4, V22.S4
-	VSHL    $2, V22.S4, V22.S4
-	VADD    V22.S4, V21.S4, V21.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -314,20 +233,8 @@ step:
 	FMOVQ   48(R11), F24
 	VADD    V9.S4, V24.S4, V24.S4
 	FMOVQ   F24, 48(R11)
-	FMOVQ   64(R11), F24
-	VADD    V12.S4, V24.S4, V24.S4
-	FMOVQ   F24, 64(R11)
-	FMOVQ   80(R11), F24
-	VADD    V15.S4, V24.S4, V24.S4
-	FMOVQ   F24, 80(R11)
-	FMOVQ   96(R11), F24
-	VADD    V18.S4, V24.S4, V24.S4
-	FMOVQ   F24, 96(R11)
-	FMOVQ   112(R11), F24
-	VADD    V21.S4, V24.S4, V24.S4
-	FMOVQ   F24, 112(R11)
-	ADD     $128, R2
-	ADD     $128, R0
+	ADD     $64, R2
+	ADD     $64, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -376,7 +283,7 @@ chunk:
 	MOVD    $64, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $4, R7
+	MOVD    $8, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -390,18 +297,6 @@ strip:
 	VEOR    V9.B16, V9.B16, V9.B16
 	VEOR    V10.B16, V10.B16, V10.B16
 	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
-	VEOR    V16.B16, V16.B16, V16.B16
-	VEOR    V17.B16, V17.B16, V17.B16
-	VEOR    V18.B16, V18.B16, V18.B16
-	VEOR    V19.B16, V19.B16, V19.B16
-	VEOR    V20.B16, V20.B16, V20.B16
-	VEOR    V21.B16, V21.B16, V21.B16
-	VEOR    V22.B16, V22.B16, V22.B16
-	VEOR    V23.B16, V23.B16, V23.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
@@ -427,82 +322,28 @@ step:
 	VAND    V30.B16, V27.B16, V25.B16
 	VAND    V31.B16, V27.B16, V26.B16
 	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ   0(R13), F28
+	FMOVQ.P 16(R13), F28
 	WORD    $0x4f9ce306 // sdot v6.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce327 // sdot v7.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb48 // sdot v8.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb66 // sdot v6.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R14), F28
+	FMOVQ.P 16(R14), F28
 	WORD    $0x4f9ce309 // sdot v9.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce32a // sdot v10.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb4b // sdot v11.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb69 // sdot v9.4s, v27.16b, v28.4b[3]
-	FMOVQ   32(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ   0(R13), F28
-	WORD    $0x4f9ce30c // sdot v12.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce32d // sdot v13.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb4e // sdot v14.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6c // sdot v12.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R14), F28
-	WORD    $0x4f9ce30f // sdot v15.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce330 // sdot v16.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb51 // sdot v17.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6f // sdot v15.4s, v27.16b, v28.4b[3]
-	FMOVQ   48(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ.P 16(R13), F28
-	WORD    $0x4f9ce312 // sdot v18.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce333 // sdot v19.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb54 // sdot v20.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb72 // sdot v18.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R14), F28
-	WORD    $0x4f9ce315 // sdot v21.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce336 // sdot v22.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb57 // sdot v23.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb75 // sdot v21.4s, v27.16b, v28.4b[3]
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
-	VSHL    $2, V20.S4, V20.S4
-	VADD    V20.S4, V19.S4, V19.S4
-	VSHL    $2, V19.S4, V19.S4
-	VADD    V19.S4, V18.S4, V18.S4
-	VSHL    $2, V23.S4, V23.S4
-	VADD    V23.S4, V22.S4, V22.S4
-	VSHL    $2, V22.S4, V22.S4
-	VADD    V22.S4, V21.S4, V21.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -510,12 +351,6 @@ step:
 	FMOVQ   16(R11), F24
 	VADD    V6.S4, V24.S4, V24.S4
 	FMOVQ   F24, 16(R11)
-	FMOVQ   32(R11), F24
-	VADD    V12.S4, V24.S4, V24.S4
-	FMOVQ   F24, 32(R11)
-	FMOVQ   48(R11), F24
-	VADD    V18.S4, V24.S4, V24.S4
-	FMOVQ   F24, 48(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V3.S4, V24.S4, V24.S4
@@ -523,14 +358,8 @@ step:
 	FMOVQ   16(R11), F24
 	VADD    V9.S4, V24.S4, V24.S4
 	FMOVQ   F24, 16(R11)
-	FMOVQ   32(R11), F24
-	VADD    V15.S4, V24.S4, V24.S4
-	FMOVQ   F24, 32(R11)
-	FMOVQ   48(R11), F24
-	VADD    V21.S4, V24.S4, V24.S4
-	FMOVQ   F24, 48(R11)
-	ADD     $64, R2
-	ADD     $64, R0
+	ADD     $32, R2
+	ADD     $32, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -581,7 +410,7 @@ chunk:
 	MOVD    $64, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $8, R7
+	MOVD    $16, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -592,15 +421,6 @@ strip:
 	VEOR    V6.B16, V6.B16, V6.B16
 	VEOR    V7.B16, V7.B16, V7.B16
 	VEOR    V8.B16, V8.B16, V8.B16
-	VEOR    V9.B16, V9.B16, V9.B16
-	VEOR    V10.B16, V10.B16, V10.B16
-	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
-	VEOR    V16.B16, V16.B16, V16.B16
-	VEOR    V17.B16, V17.B16, V17.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
@@ -611,92 +431,45 @@ step:
 	VAND    V30.B16, V27.B16, V25.B16
 	VAND    V31.B16, V27.B16, V26.B16
 	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ   0(R13), F28
+	FMOVQ.P 16(R13), F28
 	WORD    $0x4f9ce300 // sdot v0.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce321 // sdot v1.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb42 // sdot v2.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb60 // sdot v0.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R14), F28
+	FMOVQ.P 16(R14), F28
 	WORD    $0x4f9ce303 // sdot v3.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce324 // sdot v4.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb45 // sdot v5.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb63 // sdot v3.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R15), F28
+	FMOVQ.P 16(R15), F28
 	WORD    $0x4f9ce306 // sdot v6.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce327 // sdot v7.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb48 // sdot v8.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb66 // sdot v6.4s, v27.16b, v28.4b[3]
-	FMOVQ   16(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ.P 16(R13), F28
-	WORD    $0x4f9ce309 // sdot v9.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce32a // sdot v10.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb4b // sdot v11.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb69 // sdot v9.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R14), F28
-	WORD    $0x4f9ce30c // sdot v12.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce32d // sdot v13.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb4e // sdot v14.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6c // sdot v12.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R15), F28
-	WORD    $0x4f9ce30f // sdot v15.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce330 // sdot v16.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb51 // sdot v17.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6f // sdot v15.4s, v27.16b, v28.4b[3]
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V9.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V3.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V12.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V6.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V15.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
-	ADD     $32, R2
-	ADD     $32, R0
+	ADD     $16, R2
+	ADD     $16, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -749,7 +522,7 @@ chunk:
 	MOVD    $64, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $8, R7
+	MOVD    $16, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -763,18 +536,6 @@ strip:
 	VEOR    V9.B16, V9.B16, V9.B16
 	VEOR    V10.B16, V10.B16, V10.B16
 	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
-	VEOR    V16.B16, V16.B16, V16.B16
-	VEOR    V17.B16, V17.B16, V17.B16
-	VEOR    V18.B16, V18.B16, V18.B16
-	VEOR    V19.B16, V19.B16, V19.B16
-	VEOR    V20.B16, V20.B16, V20.B16
-	VEOR    V21.B16, V21.B16, V21.B16
-	VEOR    V22.B16, V22.B16, V22.B16
-	VEOR    V23.B16, V23.B16, V23.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
@@ -785,117 +546,56 @@ step:
 	VAND    V30.B16, V27.B16, V25.B16
 	VAND    V31.B16, V27.B16, V26.B16
 	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ   0(R13), F28
+	FMOVQ.P 16(R13), F28
 	WORD    $0x4f9ce300 // sdot v0.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce321 // sdot v1.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb42 // sdot v2.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb60 // sdot v0.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R14), F28
+	FMOVQ.P 16(R14), F28
 	WORD    $0x4f9ce303 // sdot v3.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce324 // sdot v4.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb45 // sdot v5.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb63 // sdot v3.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R15), F28
+	FMOVQ.P 16(R15), F28
 	WORD    $0x4f9ce306 // sdot v6.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce327 // sdot v7.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb48 // sdot v8.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb66 // sdot v6.4s, v27.16b, v28.4b[3]
-	FMOVQ   0(R19), F28
+	FMOVQ.P 16(R19), F28
 	WORD    $0x4f9ce309 // sdot v9.4s, v24.16b, v28.4b[0]
 	WORD    $0x4fbce32a // sdot v10.4s, v25.16b, v28.4b[1]
 	WORD    $0x4f9ceb4b // sdot v11.4s, v26.16b, v28.4b[2]
 	WORD    $0x4fbceb69 // sdot v9.4s, v27.16b, v28.4b[3]
-	FMOVQ   16(R9), F27
-	VAND    V29.B16, V27.B16, V24.B16
-	VAND    V30.B16, V27.B16, V25.B16
-	VAND    V31.B16, V27.B16, V26.B16
-	VUSHR   $6, V27.B16, V27.B16
-	FMOVQ.P 16(R13), F28
-	WORD    $0x4f9ce30c // sdot v12.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce32d // sdot v13.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb4e // sdot v14.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6c // sdot v12.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R14), F28
-	WORD    $0x4f9ce30f // sdot v15.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce330 // sdot v16.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb51 // sdot v17.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb6f // sdot v15.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R15), F28
-	WORD    $0x4f9ce312 // sdot v18.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce333 // sdot v19.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb54 // sdot v20.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb72 // sdot v18.4s, v27.16b, v28.4b[3]
-	FMOVQ.P 16(R19), F28
-	WORD    $0x4f9ce315 // sdot v21.4s, v24.16b, v28.4b[0]
-	WORD    $0x4fbce336 // sdot v22.4s, v25.16b, v28.4b[1]
-	WORD    $0x4f9ceb57 // sdot v23.4s, v26.16b, v28.4b[2]
-	WORD    $0x4fbceb75 // sdot v21.4s, v27.16b, v28.4b[3]
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
-	VSHL    $2, V20.S4, V20.S4
-	VADD    V20.S4, V19.S4, V19.S4
-	VSHL    $2, V19.S4, V19.S4
-	VADD    V19.S4, V18.S4, V18.S4
-	VSHL    $2, V23.S4, V23.S4
-	VADD    V23.S4, V22.S4, V22.S4
-	VSHL    $2, V22.S4, V22.S4
-	VADD    V22.S4, V21.S4, V21.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V12.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V3.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V15.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V6.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V18.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F24
 	VADD    V9.S4, V24.S4, V24.S4
 	FMOVQ   F24, 0(R11)
-	FMOVQ   16(R11), F24
-	VADD    V21.S4, V24.S4, V24.S4
-	FMOVQ   F24, 16(R11)
-	ADD     $32, R2
-	ADD     $32, R0
+	ADD     $16, R2
+	ADD     $16, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -1006,26 +706,16 @@ step:
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
+	WORD    $0x4f3e15cd // ssra v13.4s, v14.4s, #2
+	WORD    $0x4f3e15ac // ssra v12.4s, v13.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -1168,30 +858,18 @@ step:
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
+	WORD    $0x4f3e15cd // ssra v13.4s, v14.4s, #2
+	WORD    $0x4f3e15ac // ssra v12.4s, v13.4s, #2
+	WORD    $0x4f3e1630 // ssra v16.4s, v17.4s, #2
+	WORD    $0x4f3e160f // ssra v15.4s, v16.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -1348,34 +1026,20 @@ step:
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
-	VSHL    $2, V20.S4, V20.S4
-	VADD    V20.S4, V19.S4, V19.S4
-	VSHL    $2, V19.S4, V19.S4
-	VADD    V19.S4, V18.S4, V18.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
+	WORD    $0x4f3e15cd // ssra v13.4s, v14.4s, #2
+	WORD    $0x4f3e15ac // ssra v12.4s, v13.4s, #2
+	WORD    $0x4f3e1630 // ssra v16.4s, v17.4s, #2
+	WORD    $0x4f3e160f // ssra v15.4s, v16.4s, #2
+	WORD    $0x4f3e1693 // ssra v19.4s, v20.4s, #2
+	WORD    $0x4f3e1672 // ssra v18.4s, v19.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4
@@ -1546,38 +1210,22 @@ step:
 	ADD     R3, R10
 	SUBS    $1, R8
 	BNE     step
-	VSHL    $2, V2.S4, V2.S4
-	VADD    V2.S4, V1.S4, V1.S4
-	VSHL    $2, V1.S4, V1.S4
-	VADD    V1.S4, V0.S4, V0.S4
-	VSHL    $2, V5.S4, V5.S4
-	VADD    V5.S4, V4.S4, V4.S4
-	VSHL    $2, V4.S4, V4.S4
-	VADD    V4.S4, V3.S4, V3.S4
-	VSHL    $2, V8.S4, V8.S4
-	VADD    V8.S4, V7.S4, V7.S4
-	VSHL    $2, V7.S4, V7.S4
-	VADD    V7.S4, V6.S4, V6.S4
-	VSHL    $2, V11.S4, V11.S4
-	VADD    V11.S4, V10.S4, V10.S4
-	VSHL    $2, V10.S4, V10.S4
-	VADD    V10.S4, V9.S4, V9.S4
-	VSHL    $2, V14.S4, V14.S4
-	VADD    V14.S4, V13.S4, V13.S4
-	VSHL    $2, V13.S4, V13.S4
-	VADD    V13.S4, V12.S4, V12.S4
-	VSHL    $2, V17.S4, V17.S4
-	VADD    V17.S4, V16.S4, V16.S4
-	VSHL    $2, V16.S4, V16.S4
-	VADD    V16.S4, V15.S4, V15.S4
-	VSHL    $2, V20.S4, V20.S4
-	VADD    V20.S4, V19.S4, V19.S4
-	VSHL    $2, V19.S4, V19.S4
-	VADD    V19.S4, V18.S4, V18.S4
-	VSHL    $2, V23.S4, V23.S4
-	VADD    V23.S4, V22.S4, V22.S4
-	VSHL    $2, V22.S4, V22.S4
-	VADD    V22.S4, V21.S4, V21.S4
+	WORD    $0x4f3e1441 // ssra v1.4s, v2.4s, #2
+	WORD    $0x4f3e1420 // ssra v0.4s, v1.4s, #2
+	WORD    $0x4f3e14a4 // ssra v4.4s, v5.4s, #2
+	WORD    $0x4f3e1483 // ssra v3.4s, v4.4s, #2
+	WORD    $0x4f3e1507 // ssra v7.4s, v8.4s, #2
+	WORD    $0x4f3e14e6 // ssra v6.4s, v7.4s, #2
+	WORD    $0x4f3e156a // ssra v10.4s, v11.4s, #2
+	WORD    $0x4f3e1549 // ssra v9.4s, v10.4s, #2
+	WORD    $0x4f3e15cd // ssra v13.4s, v14.4s, #2
+	WORD    $0x4f3e15ac // ssra v12.4s, v13.4s, #2
+	WORD    $0x4f3e1630 // ssra v16.4s, v17.4s, #2
+	WORD    $0x4f3e160f // ssra v15.4s, v16.4s, #2
+	WORD    $0x4f3e1693 // ssra v19.4s, v20.4s, #2
+	WORD    $0x4f3e1672 // ssra v18.4s, v19.4s, #2
+	WORD    $0x4f3e16f6 // ssra v22.4s, v23.4s, #2
+	WORD    $0x4f3e16d5 // ssra v21.4s, v22.4s, #2
 	MOVD    R0, R11
 	FMOVQ   0(R11), F24
 	VADD    V0.S4, V24.S4, V24.S4

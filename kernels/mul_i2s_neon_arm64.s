@@ -172,7 +172,7 @@ chunk:
 	MOVD    $32, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $2, R7
+	MOVD    $4, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -182,21 +182,12 @@ strip:
 	VEOR    V5.B16, V5.B16, V5.B16
 	VEOR    V6.B16, V6.B16, V6.B16
 	VEOR    V7.B16, V7.B16, V7.B16
-	VEOR    V8.B16, V8.B16, V8.B16
-	VEOR    V9.B16, V9.B16, V9.B16
-	VEOR    V10.B16, V10.B16, V10.B16
-	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
 step:
 	PRFM    0(R10), PLDL1KEEP
-	PRFM    64(R10), PLDL1KEEP
-	VLD4R.P 16(R13), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD4R.P 16(R13), [V8.S4, V9.S4, V10.S4, V11.S4]
 	FMOVQ   0(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -204,14 +195,14 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308360 // smlal v0.8h, v27.8b, v16.8b
-	WORD    $0x4e308361 // smlal2 v1.8h, v27.16b, v16.16b
-	WORD    $0x0e318380 // smlal v0.8h, v28.8b, v17.8b
-	WORD    $0x4e318381 // smlal2 v1.8h, v28.16b, v17.16b
-	WORD    $0x0e3283a0 // smlal v0.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a1 // smlal2 v1.8h, v29.16b, v18.16b
-	WORD    $0x0e3383c0 // smlal v0.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c1 // smlal2 v1.8h, v30.16b, v19.16b
+	WORD    $0x0e288360 // smlal v0.8h, v27.8b, v8.8b
+	WORD    $0x4e288361 // smlal2 v1.8h, v27.16b, v8.16b
+	WORD    $0x0e298380 // smlal v0.8h, v28.8b, v9.8b
+	WORD    $0x4e298381 // smlal2 v1.8h, v28.16b, v9.16b
+	WORD    $0x0e2a83a0 // smlal v0.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a1 // smlal2 v1.8h, v29.16b, v10.16b
+	WORD    $0x0e2b83c0 // smlal v0.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c1 // smlal2 v1.8h, v30.16b, v11.16b
 	FMOVQ   16(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -219,14 +210,14 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308362 // smlal v2.8h, v27.8b, v16.8b
-	WORD    $0x4e308363 // smlal2 v3.8h, v27.16b, v16.16b
-	WORD    $0x0e318382 // smlal v2.8h, v28.8b, v17.8b
-	WORD    $0x4e318383 // smlal2 v3.8h, v28.16b, v17.16b
-	WORD    $0x0e3283a2 // smlal v2.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a3 // smlal2 v3.8h, v29.16b, v18.16b
-	WORD    $0x0e3383c2 // smlal v2.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c3 // smlal2 v3.8h, v30.16b, v19.16b
+	WORD    $0x0e288362 // smlal v2.8h, v27.8b, v8.8b
+	WORD    $0x4e288363 // smlal2 v3.8h, v27.16b, v8.16b
+	WORD    $0x0e298382 // smlal v2.8h, v28.8b, v9.8b
+	WORD    $0x4e298383 // smlal2 v3.8h, v28.16b, v9.16b
+	WORD    $0x0e2a83a2 // smlal v2.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a3 // smlal2 v3.8h, v29.16b, v10.16b
+	WORD    $0x0e2b83c2 // smlal v2.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c3 // smlal2 v3.8h, v30.16b, v11.16b
 	FMOVQ   32(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -234,14 +225,14 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308364 // smlal v4.8h, v27.8b, v16.8b
-	WORD    $0x4e308365 // smlal2 v5.8h, v27.16b, v16.16b
-	WORD    $0x0e318384 // smlal v4.8h, v28.8b, v17.8b
-	WORD    $0x4e318385 // smlal2 v5.8h, v28.16b, v17.16b
-	WORD    $0x0e3283a4 // smlal v4.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a5 // smlal2 v5.8h, v29.16b, v18.16b
-	WORD    $0x0e3383c4 // smlal v4.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c5 // smlal2 v5.8h, v30.16b, v19.16b
+	WORD    $0x0e288364 // smlal v4.8h, v27.8b, v8.8b
+	WORD    $0x4e288365 // smlal2 v5.8h, v27.16b, v8.16b
+	WORD    $0x0e298384 // smlal v4.8h, v28.8b, v9.8b
+	WORD    $0x4e298385 // smlal2 v5.8h, v28.16b, v9.16b
+	WORD    $0x0e2a83a4 // smlal v4.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a5 // smlal2 v5.8h, v29.16b, v10.16b
+	WORD    $0x0e2b83c4 // smlal v4.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c5 // smlal2 v5.8h, v30.16b, v11.16b
 	FMOVQ   48(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -249,74 +240,14 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308366 // smlal v6.8h, v27.8b, v16.8b
-	WORD    $0x4e308367 // smlal2 v7.8h, v27.16b, v16.16b
-	WORD    $0x0e318386 // smlal v6.8h, v28.8b, v17.8b
-	WORD    $0x4e318387 // smlal2 v7.8h, v28.16b, v17.16b
-	WORD    $0x0e3283a6 // smlal v6.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a7 // smlal2 v7.8h, v29.16b, v18.16b
-	WORD    $0x0e3383c6 // smlal v6.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c7 // smlal2 v7.8h, v30.16b, v19.16b
-	FMOVQ   64(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308368 // smlal v8.8h, v27.8b, v16.8b
-	WORD    $0x4e308369 // smlal2 v9.8h, v27.16b, v16.16b
-	WORD    $0x0e318388 // smlal v8.8h, v28.8b, v17.8b
-	WORD    $0x4e318389 // smlal2 v9.8h, v28.16b, v17.16b
-	WORD    $0x0e3283a8 // smlal v8.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a9 // smlal2 v9.8h, v29.16b, v18.16b
-	WORD    $0x0e3383c8 // smlal v8.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c9 // smlal2 v9.8h, v30.16b, v19.16b
-	FMOVQ   80(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e30836a // smlal v10.8h, v27.8b, v16.8b
-	WORD    $0x4e30836b // smlal2 v11.8h, v27.16b, v16.16b
-	WORD    $0x0e31838a // smlal v10.8h, v28.8b, v17.8b
-	WORD    $0x4e31838b // smlal2 v11.8h, v28.16b, v17.16b
-	WORD    $0x0e3283aa // smlal v10.8h, v29.8b, v18.8b
-	WORD    $0x4e3283ab // smlal2 v11.8h, v29.16b, v18.16b
-	WORD    $0x0e3383ca // smlal v10.8h, v30.8b, v19.8b
-	WORD    $0x4e3383cb // smlal2 v11.8h, v30.16b, v19.16b
-	FMOVQ   96(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e30836c // smlal v12.8h, v27.8b, v16.8b
-	WORD    $0x4e30836d // smlal2 v13.8h, v27.16b, v16.16b
-	WORD    $0x0e31838c // smlal v12.8h, v28.8b, v17.8b
-	WORD    $0x4e31838d // smlal2 v13.8h, v28.16b, v17.16b
-	WORD    $0x0e3283ac // smlal v12.8h, v29.8b, v18.8b
-	WORD    $0x4e3283ad // smlal2 v13.8h, v29.16b, v18.16b
-	WORD    $0x0e3383cc // smlal v12.8h, v30.8b, v19.8b
-	WORD    $0x4e3383cd // smlal2 v13.8h, v30.16b, v19.16b
-	FMOVQ   112(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e30836e // smlal v14.8h, v27.8b, v16.8b
-	WORD    $0x4e30836f // smlal2 v15.8h, v27.16b, v16.16b
-	WORD    $0x0e31838e // smlal v14.8h, v28.8b, v17.8b
-	WORD    $0x4e31838f // smlal2 v15.8h, v28.16b, v17.16b
-	WORD    $0x0e3283ae // smlal v14.8h, v29.8b, v18.8b
-	WORD    $0x4e3283af // smlal2 v15.8h, v29.16b, v18.16b
-	WORD    $0x0e3383ce // smlal v14.8h, v30.8b, v19.8b
-	WORD    $0x4e3383cf // smlal2 v15.8h, v30.16b, v19.16b
+	WORD    $0x0e288366 // smlal v6.8h, v27.8b, v8.8b
+	WORD    $0x4e288367 // smlal2 v7.8h, v27.16b, v8.16b
+	WORD    $0x0e298386 // smlal v6.8h, v28.8b, v9.8b
+	WORD    $0x4e298387 // smlal2 v7.8h, v28.16b, v9.16b
+	WORD    $0x0e2a83a6 // smlal v6.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a7 // smlal2 v7.8h, v29.16b, v10.16b
+	WORD    $0x0e2b83c6 // smlal v6.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c7 // smlal2 v7.8h, v30.16b, v11.16b
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
@@ -333,18 +264,6 @@ step:
 	WORD    $0x4e6028c6 // saddlp v6.4s, v6.8h
 	WORD    $0x4e6028e7 // saddlp v7.4s, v7.8h
 	VADDP   V7.S4, V6.S4, V6.S4
-	WORD    $0x4e602908 // saddlp v8.4s, v8.8h
-	WORD    $0x4e602929 // saddlp v9.4s, v9.8h
-	VADDP   V9.S4, V8.S4, V8.S4
-	WORD    $0x4e60294a // saddlp v10.4s, v10.8h
-	WORD    $0x4e60296b // saddlp v11.4s, v11.8h
-	VADDP   V11.S4, V10.S4, V10.S4
-	WORD    $0x4e60298c // saddlp v12.4s, v12.8h
-	WORD    $0x4e6029ad // saddlp v13.4s, v13.8h
-	VADDP   V13.S4, V12.S4, V12.S4
-	WORD    $0x4e6029ce // saddlp v14.4s, v14.8h
-	WORD    $0x4e6029ef // saddlp v15.4s, v15.8h
-	VADDP   V15.S4, V14.S4, V14.S4
 	MOVD    R0, R11
 	FMOVQ   0(R11), F27
 	VADD    V0.S4, V27.S4, V27.S4
@@ -358,20 +277,8 @@ step:
 	FMOVQ   48(R11), F27
 	VADD    V6.S4, V27.S4, V27.S4
 	FMOVQ   F27, 48(R11)
-	FMOVQ   64(R11), F27
-	VADD    V8.S4, V27.S4, V27.S4
-	FMOVQ   F27, 64(R11)
-	FMOVQ   80(R11), F27
-	VADD    V10.S4, V27.S4, V27.S4
-	FMOVQ   F27, 80(R11)
-	FMOVQ   96(R11), F27
-	VADD    V12.S4, V27.S4, V27.S4
-	FMOVQ   F27, 96(R11)
-	FMOVQ   112(R11), F27
-	VADD    V14.S4, V27.S4, V27.S4
-	FMOVQ   F27, 112(R11)
-	ADD     $128, R2
-	ADD     $128, R0
+	ADD     $64, R2
+	ADD     $64, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -418,7 +325,7 @@ chunk:
 	MOVD    $32, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $4, R7
+	MOVD    $8, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -428,21 +335,13 @@ strip:
 	VEOR    V5.B16, V5.B16, V5.B16
 	VEOR    V6.B16, V6.B16, V6.B16
 	VEOR    V7.B16, V7.B16, V7.B16
-	VEOR    V8.B16, V8.B16, V8.B16
-	VEOR    V9.B16, V9.B16, V9.B16
-	VEOR    V10.B16, V10.B16, V10.B16
-	VEOR    V11.B16, V11.B16, V11.B16
-	VEOR    V12.B16, V12.B16, V12.B16
-	VEOR    V13.B16, V13.B16, V13.B16
-	VEOR    V14.B16, V14.B16, V14.B16
-	VEOR    V15.B16, V15.B16, V15.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
 step:
 	PRFM    0(R10), PLDL1KEEP
-	VLD4R.P 16(R13), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD4R.P 16(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VLD4R.P 16(R13), [V8.S4, V9.S4, V10.S4, V11.S4]
+	VLD4R.P 16(R14), [V12.S4, V13.S4, V14.S4, V15.S4]
 	FMOVQ   0(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -450,22 +349,22 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308360 // smlal v0.8h, v27.8b, v16.8b
-	WORD    $0x4e308361 // smlal2 v1.8h, v27.16b, v16.16b
-	WORD    $0x0e348362 // smlal v2.8h, v27.8b, v20.8b
-	WORD    $0x4e348363 // smlal2 v3.8h, v27.16b, v20.16b
-	WORD    $0x0e318380 // smlal v0.8h, v28.8b, v17.8b
-	WORD    $0x4e318381 // smlal2 v1.8h, v28.16b, v17.16b
-	WORD    $0x0e358382 // smlal v2.8h, v28.8b, v21.8b
-	WORD    $0x4e358383 // smlal2 v3.8h, v28.16b, v21.16b
-	WORD    $0x0e3283a0 // smlal v0.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a1 // smlal2 v1.8h, v29.16b, v18.16b
-	WORD    $0x0e3683a2 // smlal v2.8h, v29.8b, v22.8b
-	WORD    $0x4e3683a3 // smlal2 v3.8h, v29.16b, v22.16b
-	WORD    $0x0e3383c0 // smlal v0.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c1 // smlal2 v1.8h, v30.16b, v19.16b
-	WORD    $0x0e3783c2 // smlal v2.8h, v30.8b, v23.8b
-	WORD    $0x4e3783c3 // smlal2 v3.8h, v30.16b, v23.16b
+	WORD    $0x0e288360 // smlal v0.8h, v27.8b, v8.8b
+	WORD    $0x4e288361 // smlal2 v1.8h, v27.16b, v8.16b
+	WORD    $0x0e2c8362 // smlal v2.8h, v27.8b, v12.8b
+	WORD    $0x4e2c8363 // smlal2 v3.8h, v27.16b, v12.16b
+	WORD    $0x0e298380 // smlal v0.8h, v28.8b, v9.8b
+	WORD    $0x4e298381 // smlal2 v1.8h, v28.16b, v9.16b
+	WORD    $0x0e2d8382 // smlal v2.8h, v28.8b, v13.8b
+	WORD    $0x4e2d8383 // smlal2 v3.8h, v28.16b, v13.16b
+	WORD    $0x0e2a83a0 // smlal v0.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a1 // smlal2 v1.8h, v29.16b, v10.16b
+	WORD    $0x0e2e83a2 // smlal v2.8h, v29.8b, v14.8b
+	WORD    $0x4e2e83a3 // smlal2 v3.8h, v29.16b, v14.16b
+	WORD    $0x0e2b83c0 // smlal v0.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c1 // smlal2 v1.8h, v30.16b, v11.16b
+	WORD    $0x0e2f83c2 // smlal v2.8h, v30.8b, v15.8b
+	WORD    $0x4e2f83c3 // smlal2 v3.8h, v30.16b, v15.16b
 	FMOVQ   16(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -473,68 +372,22 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308364 // smlal v4.8h, v27.8b, v16.8b
-	WORD    $0x4e308365 // smlal2 v5.8h, v27.16b, v16.16b
-	WORD    $0x0e348366 // smlal v6.8h, v27.8b, v20.8b
-	WORD    $0x4e348367 // smlal2 v7.8h, v27.16b, v20.16b
-	WORD    $0x0e318384 // smlal v4.8h, v28.8b, v17.8b
-	WORD    $0x4e318385 // smlal2 v5.8h, v28.16b, v17.16b
-	WORD    $0x0e358386 // smlal v6.8h, v28.8b, v21.8b
-	WORD    $0x4e358387 // smlal2 v7.8h, v28.16b, v21.16b
-	WORD    $0x0e3283a4 // smlal v4.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a5 // smlal2 v5.8h, v29.16b, v18.16b
-	WORD    $0x0e3683a6 // smlal v6.8h, v29.8b, v22.8b
-	WORD    $0x4e3683a7 // smlal2 v7.8h, v29.16b, v22.16b
-	WORD    $0x0e3383c4 // smlal v4.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c5 // smlal2 v5.8h, v30.16b, v19.16b
-	WORD    $0x0e3783c6 // smlal v6.8h, v30.8b, v23.8b
-	WORD    $0x4e3783c7 // smlal2 v7.8h, v30.16b, v23.16b
-	FMOVQ   32(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e308368 // smlal v8.8h, v27.8b, v16.8b
-	WORD    $0x4e308369 // smlal2 v9.8h, v27.16b, v16.16b
-	WORD    $0x0e34836a // smlal v10.8h, v27.8b, v20.8b
-	WORD    $0x4e34836b // smlal2 v11.8h, v27.16b, v20.16b
-	WORD    $0x0e318388 // smlal v8.8h, v28.8b, v17.8b
-	WORD    $0x4e318389 // smlal2 v9.8h, v28.16b, v17.16b
-	WORD    $0x0e35838a // smlal v10.8h, v28.8b, v21.8b
-	WORD    $0x4e35838b // smlal2 v11.8h, v28.16b, v21.16b
-	WORD    $0x0e3283a8 // smlal v8.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a9 // smlal2 v9.8h, v29.16b, v18.16b
-	WORD    $0x0e3683aa // smlal v10.8h, v29.8b, v22.8b
-	WORD    $0x4e3683ab // smlal2 v11.8h, v29.16b, v22.16b
-	WORD    $0x0e3383c8 // smlal v8.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c9 // smlal2 v9.8h, v30.16b, v19.16b
-	WORD    $0x0e3783ca // smlal v10.8h, v30.8b, v23.8b
-	WORD    $0x4e3783cb // smlal2 v11.8h, v30.16b, v23.16b
-	FMOVQ   48(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e30836c // smlal v12.8h, v27.8b, v16.8b
-	WORD    $0x4e30836d // smlal2 v13.8h, v27.16b, v16.16b
-	WORD    $0x0e34836e // smlal v14.8h, v27.8b, v20.8b
-	WORD    $0x4e34836f // smlal2 v15.8h, v27.16b, v20.16b
-	WORD    $0x0e31838c // smlal v12.8h, v28.8b, v17.8b
-	WORD    $0x4e31838d // smlal2 v13.8h, v28.16b, v17.16b
-	WORD    $0x0e35838e // smlal v14.8h, v28.8b, v21.8b
-	WORD    $0x4e35838f // smlal2 v15.8h, v28.16b, v21.16b
-	WORD    $0x0e3283ac // smlal v12.8h, v29.8b, v18.8b
-	WORD    $0x4e3283ad // smlal2 v13.8h, v29.16b, v18.16b
-	WORD    $0x0e3683ae // smlal v14.8h, v29.8b, v22.8b
-	WORD    $0x4e3683af // smlal2 v15.8h, v29.16b, v22.16b
-	WORD    $0x0e3383cc // smlal v12.8h, v30.8b, v19.8b
-	WORD    $0x4e3383cd // smlal2 v13.8h, v30.16b, v19.16b
-	WORD    $0x0e3783ce // smlal v14.8h, v30.8b, v23.8b
-	WORD    $0x4e3783cf // smlal2 v15.8h, v30.16b, v23.16b
+	WORD    $0x0e288364 // smlal v4.8h, v27.8b, v8.8b
+	WORD    $0x4e288365 // smlal2 v5.8h, v27.16b, v8.16b
+	WORD    $0x0e2c8366 // smlal v6.8h, v27.8b, v12.8b
+	WORD    $0x4e2c8367 // smlal2 v7.8h, v27.16b, v12.16b
+	WORD    $0x0e298384 // smlal v4.8h, v28.8b, v9.8b
+	WORD    $0x4e298385 // smlal2 v5.8h, v28.16b, v9.16b
+	WORD    $0x0e2d8386 // smlal v6.8h, v28.8b, v13.8b
+	WORD    $0x4e2d8387 // smlal2 v7.8h, v28.16b, v13.16b
+	WORD    $0x0e2a83a4 // smlal v4.8h, v29.8b, v10.8b
+	WORD    $0x4e2a83a5 // smlal2 v5.8h, v29.16b, v10.16b
+	WORD    $0x0e2e83a6 // smlal v6.8h, v29.8b, v14.8b
+	WORD    $0x4e2e83a7 // smlal2 v7.8h, v29.16b, v14.16b
+	WORD    $0x0e2b83c4 // smlal v4.8h, v30.8b, v11.8b
+	WORD    $0x4e2b83c5 // smlal2 v5.8h, v30.16b, v11.16b
+	WORD    $0x0e2f83c6 // smlal v6.8h, v30.8b, v15.8b
+	WORD    $0x4e2f83c7 // smlal2 v7.8h, v30.16b, v15.16b
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
@@ -551,18 +404,6 @@ step:
 	WORD    $0x4e6028c6 // saddlp v6.4s, v6.8h
 	WORD    $0x4e6028e7 // saddlp v7.4s, v7.8h
 	VADDP   V7.S4, V6.S4, V6.S4
-	WORD    $0x4e602908 // saddlp v8.4s, v8.8h
-	WORD    $0x4e602929 // saddlp v9.4s, v9.8h
-	VADDP   V9.S4, V8.S4, V8.S4
-	WORD    $0x4e60294a // saddlp v10.4s, v10.8h
-	WORD    $0x4e60296b // saddlp v11.4s, v11.8h
-	VADDP   V11.S4, V10.S4, V10.S4
-	WORD    $0x4e60298c // saddlp v12.4s, v12.8h
-	WORD    $0x4e6029ad // saddlp v13.4s, v13.8h
-	VADDP   V13.S4, V12.S4, V12.S4
-	WORD    $0x4e6029ce // saddlp v14.4s, v14.8h
-	WORD    $0x4e6029ef // saddlp v15.4s, v15.8h
-	VADDP   V15.S4, V14.S4, V14.S4
 	MOVD    R0, R11
 	FMOVQ   0(R11), F27
 	VADD    V0.S4, V27.S4, V27.S4
@@ -570,12 +411,6 @@ step:
 	FMOVQ   16(R11), F27
 	VADD    V4.S4, V27.S4, V27.S4
 	FMOVQ   F27, 16(R11)
-	FMOVQ   32(R11), F27
-	VADD    V8.S4, V27.S4, V27.S4
-	FMOVQ   F27, 32(R11)
-	FMOVQ   48(R11), F27
-	VADD    V12.S4, V27.S4, V27.S4
-	FMOVQ   F27, 48(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F27
 	VADD    V2.S4, V27.S4, V27.S4
@@ -583,14 +418,8 @@ step:
 	FMOVQ   16(R11), F27
 	VADD    V6.S4, V27.S4, V27.S4
 	FMOVQ   F27, 16(R11)
-	FMOVQ   32(R11), F27
-	VADD    V10.S4, V27.S4, V27.S4
-	FMOVQ   F27, 32(R11)
-	FMOVQ   48(R11), F27
-	VADD    V14.S4, V27.S4, V27.S4
-	FMOVQ   F27, 48(R11)
-	ADD     $64, R2
-	ADD     $64, R0
+	ADD     $32, R2
+	ADD     $32, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13
@@ -639,7 +468,7 @@ chunk:
 	MOVD    $32, R6
 	CMP     R6, R4
 	CSEL    LT, R4, R6, R6
-	MOVD    $8, R7
+	MOVD    $16, R7
 strip:
 	VEOR    V0.B16, V0.B16, V0.B16
 	VEOR    V1.B16, V1.B16, V1.B16
@@ -647,20 +476,14 @@ strip:
 	VEOR    V3.B16, V3.B16, V3.B16
 	VEOR    V4.B16, V4.B16, V4.B16
 	VEOR    V5.B16, V5.B16, V5.B16
-	VEOR    V6.B16, V6.B16, V6.B16
-	VEOR    V7.B16, V7.B16, V7.B16
-	VEOR    V8.B16, V8.B16, V8.B16
-	VEOR    V9.B16, V9.B16, V9.B16
-	VEOR    V10.B16, V10.B16, V10.B16
-	VEOR    V11.B16, V11.B16, V11.B16
 	MOVD    R2, R9
 	ADD     R5, R2, R10
 	MOVD    R6, R8
 step:
 	PRFM    0(R10), PLDL1KEEP
-	VLD4R.P 16(R13), [V12.S4, V13.S4, V14.S4, V15.S4]
-	VLD4R.P 16(R14), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD4R.P 16(R15), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VLD4R.P 16(R13), [V6.S4, V7.S4, V8.S4, V9.S4]
+	VLD4R.P 16(R14), [V10.S4, V11.S4, V12.S4, V13.S4]
+	VLD4R.P 16(R15), [V14.S4, V15.S4, V16.S4, V17.S4]
 	FMOVQ   0(R9), F27
 	VUSHR   $2, V27.B16, V28.B16
 	VUSHR   $4, V27.B16, V29.B16
@@ -668,61 +491,30 @@ step:
 	VAND    V31.B16, V27.B16, V27.B16
 	VAND    V31.B16, V28.B16, V28.B16
 	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e2c8360 // smlal v0.8h, v27.8b, v12.8b
-	WORD    $0x4e2c8361 // smlal2 v1.8h, v27.16b, v12.16b
-	WORD    $0x0e308362 // smlal v2.8h, v27.8b, v16.8b
-	WORD    $0x4e308363 // smlal2 v3.8h, v27.16b, v16.16b
-	WORD    $0x0e348364 // smlal v4.8h, v27.8b, v20.8b
-	WORD    $0x4e348365 // smlal2 v5.8h, v27.16b, v20.16b
-	WORD    $0x0e2d8380 // smlal v0.8h, v28.8b, v13.8b
-	WORD    $0x4e2d8381 // smlal2 v1.8h, v28.16b, v13.16b
-	WORD    $0x0e318382 // smlal v2.8h, v28.8b, v17.8b
-	WORD    $0x4e318383 // smlal2 v3.8h, v28.16b, v17.16b
-	WORD    $0x0e358384 // smlal v4.8h, v28.8b, v21.8b
-	WORD    $0x4e358385 // smlal2 v5.8h, v28.16b, v21.16b
-	WORD    $0x0e2e83a0 // smlal v0.8h, v29.8b, v14.8b
-	WORD    $0x4e2e83a1 // smlal2 v1.8h, v29.16b, v14.16b
-	WORD    $0x0e3283a2 // smlal v2.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a3 // smlal2 v3.8h, v29.16b, v18.16b
-	WORD    $0x0e3683a4 // smlal v4.8h, v29.8b, v22.8b
-	WORD    $0x4e3683a5 // smlal2 v5.8h, v29.16b, v22.16b
-	WORD    $0x0e2f83c0 // smlal v0.8h, v30.8b, v15.8b
-	WORD    $0x4e2f83c1 // smlal2 v1.8h, v30.16b, v15.16b
-	WORD    $0x0e3383c2 // smlal v2.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c3 // smlal2 v3.8h, v30.16b, v19.16b
-	WORD    $0x0e3783c4 // smlal v4.8h, v30.8b, v23.8b
-	WORD    $0x4e3783c5 // smlal2 v5.8h, v30.16b, v23.16b
-	FMOVQ   16(R9), F27
-	VUSHR   $2, V27.B16, V28.B16
-	VUSHR   $4, V27.B16, V29.B16
-	VUSHR   $6, V27.B16, V30.B16
-	VAND    V31.B16, V27.B16, V27.B16
-	VAND    V31.B16, V28.B16, V28.B16
-	VAND    V31.B16, V29.B16, V29.B16
-	WORD    $0x0e2c8366 // smlal v6.8h, v27.8b, v12.8b
-	WORD    $0x4e2c8367 // smlal2 v7.8h, v27.16b, v12.16b
-	WORD    $0x0e308368 // smlal v8.8h, v27.8b, v16.8b
-	WORD    $0x4e308369 // smlal2 v9.8h, v27.16b, v16.16b
-	WORD    $0x0e34836a // smlal v10.8h, v27.8b, v20.8b
-	WORD    $0x4e34836b // smlal2 v11.8h, v27.16b, v20.16b
-	WORD    $0x0e2d8386 // smlal v6.8h, v28.8b, v13.8b
-	WORD    $0x4e2d8387 // smlal2 v7.8h, v28.16b, v13.16b
-	WORD    $0x0e318388 // smlal v8.8h, v28.8b, v17.8b
-	WORD    $0x4e318389 // smlal2 v9.8h, v28.16b, v17.16b
-	WORD    $0x0e35838a // smlal v10.8h, v28.8b, v21.8b
-	WORD    $0x4e35838b // smlal2 v11.8h, v28.16b, v21.16b
-	WORD    $0x0e2e83a6 // smlal v6.8h, v29.8b, v14.8b
-	WORD    $0x4e2e83a7 // smlal2 v7.8h, v29.16b, v14.16b
-	WORD    $0x0e3283a8 // smlal v8.8h, v29.8b, v18.8b
-	WORD    $0x4e3283a9 // smlal2 v9.8h, v29.16b, v18.16b
-	WORD    $0x0e3683aa // smlal v10.8h, v29.8b, v22.8b
-	WORD    $0x4e3683ab // smlal2 v11.8h, v29.16b, v22.16b
-	WORD    $0x0e2f83c6 // smlal v6.8h, v30.8b, v15.8b
-	WORD    $0x4e2f83c7 // smlal2 v7.8h, v30.16b, v15.16b
-	WORD    $0x0e3383c8 // smlal v8.8h, v30.8b, v19.8b
-	WORD    $0x4e3383c9 // smlal2 v9.8h, v30.16b, v19.16b
-	WORD    $0x0e3783ca // smlal v10.8h, v30.8b, v23.8b
-	WORD    $0x4e3783cb // smlal2 v11.8h, v30.16b, v23.16b
+	WORD    $0x0e268360 // smlal v0.8h, v27.8b, v6.8b
+	WORD    $0x4e268361 // smlal2 v1.8h, v27.16b, v6.16b
+	WORD    $0x0e2a8362 // smlal v2.8h, v27.8b, v10.8b
+	WORD    $0x4e2a8363 // smlal2 v3.8h, v27.16b, v10.16b
+	WORD    $0x0e2e8364 // smlal v4.8h, v27.8b, v14.8b
+	WORD    $0x4e2e8365 // smlal2 v5.8h, v27.16b, v14.16b
+	WORD    $0x0e278380 // smlal v0.8h, v28.8b, v7.8b
+	WORD    $0x4e278381 // smlal2 v1.8h, v28.16b, v7.16b
+	WORD    $0x0e2b8382 // smlal v2.8h, v28.8b, v11.8b
+	WORD    $0x4e2b8383 // smlal2 v3.8h, v28.16b, v11.16b
+	WORD    $0x0e2f8384 // smlal v4.8h, v28.8b, v15.8b
+	WORD    $0x4e2f8385 // smlal2 v5.8h, v28.16b, v15.16b
+	WORD    $0x0e2883a0 // smlal v0.8h, v29.8b, v8.8b
+	WORD    $0x4e2883a1 // smlal2 v1.8h, v29.16b, v8.16b
+	WORD    $0x0e2c83a2 // smlal v2.8h, v29.8b, v12.8b
+	WORD    $0x4e2c83a3 // smlal2 v3.8h, v29.16b, v12.16b
+	WORD    $0x0e3083a4 // smlal v4.8h, v29.8b, v16.8b
+	WORD    $0x4e3083a5 // smlal2 v5.8h, v29.16b, v16.16b
+	WORD    $0x0e2983c0 // smlal v0.8h, v30.8b, v9.8b
+	WORD    $0x4e2983c1 // smlal2 v1.8h, v30.16b, v9.16b
+	WORD    $0x0e2d83c2 // smlal v2.8h, v30.8b, v13.8b
+	WORD    $0x4e2d83c3 // smlal2 v3.8h, v30.16b, v13.16b
+	WORD    $0x0e3183c4 // smlal v4.8h, v30.8b, v17.8b
+	WORD    $0x4e3183c5 // smlal2 v5.8h, v30.16b, v17.16b
 	ADD     R3, R9
 	ADD     R3, R10
 	SUBS    $1, R8
@@ -736,38 +528,20 @@ step:
 	WORD    $0x4e602884 // saddlp v4.4s, v4.8h
 	WORD    $0x4e6028a5 // saddlp v5.4s, v5.8h
 	VADDP   V5.S4, V4.S4, V4.S4
-	WORD    $0x4e6028c6 // saddlp v6.4s, v6.8h
-	WORD    $0x4e6028e7 // saddlp v7.4s, v7.8h
-	VADDP   V7.S4, V6.S4, V6.S4
-	WORD    $0x4e602908 // saddlp v8.4s, v8.8h
-	WORD    $0x4e602929 // saddlp v9.4s, v9.8h
-	VADDP   V9.S4, V8.S4, V8.S4
-	WORD    $0x4e60294a // saddlp v10.4s, v10.8h
-	WORD    $0x4e60296b // saddlp v11.4s, v11.8h
-	VADDP   V11.S4, V10.S4, V10.S4
 	MOVD    R0, R11
 	FMOVQ   0(R11), F27
 	VADD    V0.S4, V27.S4, V27.S4
 	FMOVQ   F27, 0(R11)
-	FMOVQ   16(R11), F27
-	VADD    V6.S4, V27.S4, V27.S4
-	FMOVQ   F27, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F27
 	VADD    V2.S4, V27.S4, V27.S4
 	FMOVQ   F27, 0(R11)
-	FMOVQ   16(R11), F27
-	VADD    V8.S4, V27.S4, V27.S4
-	FMOVQ   F27, 16(R11)
 	ADD     R1, R11
 	FMOVQ   0(R11), F27
 	VADD    V4.S4, V27.S4, V27.S4
 	FMOVQ   F27, 0(R11)
-	FMOVQ   16(R11), F27
-	VADD    V10.S4, V27.S4, V27.S4
-	FMOVQ   F27, 16(R11)
-	ADD     $32, R2
-	ADD     $32, R0
+	ADD     $16, R2
+	ADD     $16, R0
 	SUBS    $1, R7
 	BEQ     next
 	SUB     R6<<4, R13

@@ -120,3 +120,8 @@ func SMULL2(d, n, m V) {
 
 // SADDLP sums pairs of int16 to int32.
 func SADDLP(d, n V) { word(0x4e602800|fields(d, n, 0), "saddlp v%d.4s, v%d.8h", d, n) }
+
+// SSRA adds to the int32 lanes of d those of n, shifted down.
+func SSRA(d, n V, bits int) {
+	word(0x4f001400|uint32(64-bits)<<16|fields(d, n, 0), "ssra v%d.4s, v%d.4s, #%d", d, n, bits)
+}

@@ -12,7 +12,7 @@ import (
 const (
 	step   = 16 // columns
 	fields = 4
-	scales = 3 // fields 0 and 3 count once, field 1 four times, field 2 sixteen times
+	scales = 3 // sums of fields 0 and 3, of four times field 1, and of sixteen times field 2
 )
 
 var (
@@ -24,14 +24,14 @@ var (
 func main() {
 	print(1, 1, 4)
 	for tokens := 1; tokens <= 8; tokens++ {
-		print(4, tokens, []int{8, 4, 2, 2, 1, 1, 1, 1}[tokens-1])
+		print(4, tokens, max(1, 4/tokens))
 	}
 	Generate("i2s_dotprod")
 }
 
-// print prints a tile. Fields 1 and 2 stay where they are in the byte, which saves a shift each, but their sums count
-// four and sixteen times: so each of the vectors x tokens has three sums, and at most eight have room. Field 3 would
-// be the sign of a byte and is brought down, to be summed with field 0.
+// print prints a tile. Fields 1 and 2 stay where they are in the byte, which saves a shift each, but makes their
+// sums four and sixteen times as large: so each of the vectors x tokens has three sums, and at most eight have room.
+// Field 3 would be the sign of a byte and is brought down, to be summed with field 0.
 //
 // A chunk of 64 steps is 16 KiB of weights in four groups.
 func print(groups, tokens, vectors int) {
@@ -75,8 +75,7 @@ func print(groups, tokens, vectors int) {
 			for v := range vectors {
 				for t := range tokens {
 					for scale := scales - 1; scale > 0; scale-- {
-						Shift("VSHL", "S4", sum(v, t, scale), sum(v, t, scale), 2)
-						Three("VADD", "S4", sum(v, t, scale-1), sum(v, t, scale-1), sum(v, t, scale))
+						SSRA(sum(v, t, scale-1), sum(v, t, scale), 2)
 					}
 					sums[v] = append(sums[v], sum(v, t, 0))
 				}

@@ -17,7 +17,7 @@ var (
 func main() {
 	print(1, 1, 4)
 	for tokens := 1; tokens <= 4; tokens++ {
-		print(4, tokens, []int{8, 4, 2, 1}[tokens-1])
+		print(4, tokens, max(1, 4/tokens))
 	}
 	Generate("i2s_neon")
 }
