@@ -2,7 +2,6 @@ package kernels_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +91,7 @@ func assembled(t *testing.T, mnemonics []string) []string {
 	}
 	var encodings []string
 	for _, m := range regexp.MustCompile(`encoding: \[0x(..),0x(..),0x(..),0x(..)\]`).FindAllStringSubmatch(string(out), -1) {
-		encodings = append(encodings, fmt.Sprint(m[4], m[3], m[2], m[1]))
+		encodings = append(encodings, m[4]+m[3]+m[2]+m[1])
 	}
 	if len(encodings) != len(mnemonics) {
 		t.Fatalf("%s: %d encodings of %d instructions:\n%s", tool, len(encodings), len(mnemonics), talk.String())

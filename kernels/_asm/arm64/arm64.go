@@ -125,3 +125,51 @@ func SADDLP(d, n V) { word(0x4e602800|fields(d, n, 0), "saddlp v%d.4s, v%d.8h", 
 func SSRA(d, n V, bits int) {
 	word(0x4f001400|uint32(64-bits)<<16|fields(d, n, 0), "ssra v%d.4s, v%d.4s, #%d", d, n, bits)
 }
+
+// TBL looks the bytes of index up in the sixteen bytes of table.
+func TBL(d, table, index V) { I("VTBL", "%s.B16, [%s.B16], %s.B16", index, table, d) }
+
+// UADDW adds the low eight bytes of m to the int16 lanes of n, SADDW does so with their signs; UADDW2 and SADDW2 take
+// the high eight bytes.
+func UADDW(d, n, m V)  { word(0x2e201000|fields(d, n, m), "uaddw v%d.8h, v%d.8h, v%d.8b", d, n, m) }
+func UADDW2(d, n, m V) { word(0x6e201000|fields(d, n, m), "uaddw2 v%d.8h, v%d.8h, v%d.16b", d, n, m) }
+func SADDW(d, n, m V)  { word(0x0e201000|fields(d, n, m), "saddw v%d.8h, v%d.8h, v%d.8b", d, n, m) }
+func SADDW2(d, n, m V) { word(0x4e201000|fields(d, n, m), "saddw2 v%d.8h, v%d.8h, v%d.16b", d, n, m) }
+
+// Widen16 adds the low four int16 of m to the int32 lanes of n; Widen16High the high four.
+func Widen16(d, n, m V) { word(0x0e601000|fields(d, n, m), "saddw v%d.4s, v%d.4s, v%d.4h", d, n, m) }
+func Widen16High(d, n, m V) {
+	word(0x4e601000|fields(d, n, m), "saddw2 v%d.4s, v%d.4s, v%d.8h", d, n, m)
+}
+
+// SSHLL makes int32 of the low four int16 of n, shifted up; SSHLL2 of the high four.
+func SSHLL(d, n V, bits int) {
+	word(0x0f10a400|uint32(bits)<<16|fields(d, n, 0), "sshll v%d.4s, v%d.4h, #%d", d, n, bits)
+}
+func SSHLL2(d, n V, bits int) {
+	word(0x4f10a400|uint32(bits)<<16|fields(d, n, 0), "sshll2 v%d.4s, v%d.8h, #%d", d, n, bits)
+}
+
+// SHRN shifts the int16 lanes of n down and keeps their low bytes, in the low half of d; SHRN2 in the high half.
+func SHRN(d, n V, bits int) {
+	word(0x0f008400|uint32(16-bits)<<16|fields(d, n, 0), "shrn v%d.8b, v%d.8h, #%d", d, n, bits)
+}
+func SHRN2(d, n V, bits int) {
+	word(0x4f008400|uint32(16-bits)<<16|fields(d, n, 0), "shrn2 v%d.16b, v%d.8h, #%d", d, n, bits)
+}
+
+// Data prints sixteen constant bytes at an offset of a symbol.
+func Data(symbol string, offset int, bytes [16]int8) {
+	for i := 0; i < len(bytes); i += 8 {
+		var quad uint64
+		for j, b := range bytes[i : i+8] {
+			quad |= uint64(uint8(b)) << (8 * j)
+		}
+		fmt.Fprintf(&text, "DATA %s<>+%d(SB)/8, $0x%016x\n", symbol, offset+i, quad)
+	}
+}
+
+// Global ends the data of a symbol.
+func Global(symbol string, size int) {
+	fmt.Fprintf(&text, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", symbol, size)
+}
