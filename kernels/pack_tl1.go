@@ -59,7 +59,7 @@ func randomTL1(data []byte, n, k int, seed uint64) {
 	const second = 0x3333333333333333
 	rng := splitMix(seed)
 	for i := 0; i < len(data); i += 8 {
-		codes := randomCodes(&rng)
+		codes := rng.codesI2S()
 		binary.LittleEndian.PutUint64(data[i:], 3*(codes>>2&second)+codes&second) // no nibble carries: at most 8
 	}
 	clearPaddingTL1(data, n, k)
