@@ -69,15 +69,24 @@ func canaries(n int) []int32 {
 }
 
 func mul(k kernels.Kernel, dst []int32, w *kernels.Packed, x *kernels.Activations, rows kernels.Rows, choice kernels.Blocking) {
-	k.Mul(dst, w, x, rows, workspace(k, kernels.Shape{M: x.M, N: w.N, K: w.K}), choice)
+	work := workspace(k, kernels.Shape{M: x.M, N: w.N, K: w.K})
+	k.Mul(dst, w, x, rows, work, choice)
+	if !bytes.Equal(work[len(work):cap(work)], behindWork) {
+		panic("kerneltest: a write behind the workspace")
+	}
 }
+
+// behindWork is what lies behind every workspace.
+var behindWork = bytes.Repeat([]byte{0xa5}, 256)
 
 // workspace is as large as the kernel asks, and full of what another call may have left there.
 func workspace(k kernels.Kernel, shape kernels.Shape) []byte {
-	if k.Work == nil {
-		return nil
+	size := 0
+	if k.Work != nil {
+		size = k.Work(shape)
 	}
-	return bytes.Repeat([]byte{0xa5}, k.Work(shape))
+	memory := bytes.Repeat([]byte{0xa5}, size+len(behindWork))
+	return memory[: size : size+len(behindWork)]
 }
 
 func all(w *kernels.Packed) kernels.Rows { return kernels.Rows{From: 0, To: w.N} }
