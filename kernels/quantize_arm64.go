@@ -8,7 +8,7 @@ func init() {
 	quantizers = append(quantizers, quantizer{probe.NEON, 16, absMaxNEON, roundNEON})
 }
 
-// These are assembly because Go rounds one value at a time: 16 values are 23 instructions here.
+// These are assembly because Go rounds one value at a time; 16 values are 20 instructions here. They were never timed.
 
 //go:noescape
 func absMaxNEON(x *float32, n int) uint32
