@@ -8,8 +8,6 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
-//go:generate _asm/generate.sh i2s_dotprod mul_i2s_dotprod_arm64.s
-
 // i2sDotProd multiplies with SDOT, four codes and four activations per dword lane, four rows per vector.
 var i2sDotProd = tileSet{
 	layout: I2S, grid: i2sGrid,

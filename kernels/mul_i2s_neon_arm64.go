@@ -8,8 +8,6 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
-//go:generate _asm/generate.sh i2s_neon mul_i2s_neon_arm64.s
-
 // i2sNEON multiplies with SMLAL and sums in int16 as long as that is exact.
 //
 // A tile of several tokens multiplies no faster, as SMLAL bounds them all; but it reads the weights once for all.

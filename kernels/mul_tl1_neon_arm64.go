@@ -4,8 +4,6 @@ package kernels
 
 import "github.com/bitnet-autotune/bitnet-autotune/probe"
 
-//go:generate _asm/generate.sh tl1_neon mul_tl1_neon_arm64.s
-
 func init() {
 	register(Kernel{
 		Name: "mul/tl1/neon", Rev: 1, Layout: TL1, Needs: probe.NEON,
