@@ -130,14 +130,14 @@ func BenchmarkDecodeAgainstReadLoop(b *testing.B) {
 			b.Run(fmt.Sprintf("isa=%s/layout=%s/m=1/model=2b4t/threads=%d", isaOf(k), k.Layout, threads), func(b *testing.B) {
 				const stretch = 4 // layers per sample
 				run, next := team(b, threads), 0
-				each := func(do func(w *kernels.Packed, rows kernels.Rows)) func() {
+				each := func(do func(thread int, w *kernels.Packed, rows kernels.Rows)) func() {
 					return func() {
 						first := next
 						next += stretch
 						run(func(thread int) {
 							for i := range stretch {
 								for _, w := range layers[(first+i)%len(layers)] {
-									do(w, share(w.N, thread, threads))
+									do(thread, w, share(w.N, thread, threads))
 								}
 							}
 						})
@@ -149,13 +149,17 @@ func BenchmarkDecodeAgainstReadLoop(b *testing.B) {
 					x[s[1]].Random(1)
 				}
 				dst := make([]int32, 6912)
+				work := make([][]byte, threads)
+				for i := range work {
+					work[i] = workspace(k, kernels.Shape{M: 1, N: 6912, K: 6912})
+				}
 				choice := k.Default(1)
 				b.SetBytes(int64(layers.bytes(stretch)) * 2)
-				against(b, each(func(w *kernels.Packed, rows kernels.Rows) {
+				against(b, each(func(_ int, w *kernels.Packed, rows kernels.Rows) {
 					perRow := len(w.Data) / w.N
 					read(w.Data[rows.From*perRow : rows.To*perRow])
-				}), each(func(w *kernels.Packed, rows kernels.Rows) {
-					k.Mul(dst, w, x[w.K], rows, nil, choice)
+				}), each(func(thread int, w *kernels.Packed, rows kernels.Rows) {
+					k.Mul(dst, w, x[w.K], rows, work[thread], choice)
 				}))
 			})
 		}
@@ -191,13 +195,14 @@ func BenchmarkBatchAgainstPeakLoop(b *testing.B) {
 					x := kernels.NewActivations(m, cols)
 					x.Random(1)
 					dst := make([]int32, m*n)
+					work := workspace(k, kernels.Shape{M: m, N: n, K: cols})
 					choice := k.Default(m)
 					perCall := max(1, 32/m)
 					total := 2 * m * n * cols * perCall
 					next := 0
 					against(b, func() { peak(total / operations) }, func() {
 						for range perCall {
-							k.Mul(dst, ws[next%len(ws)], x, kernels.Rows{From: 0, To: n}, nil, choice)
+							k.Mul(dst, ws[next%len(ws)], x, kernels.Rows{From: 0, To: n}, work, choice)
 							next++
 						}
 					})
@@ -221,15 +226,24 @@ func BenchmarkMul(b *testing.B) {
 					x := kernels.NewActivations(m, cols)
 					x.Random(1)
 					dst := make([]int32, m*n)
+					work := workspace(k, kernels.Shape{M: m, N: n, K: cols})
 					b.SetBytes(int64(len(w.Data)))
 					for b.Loop() {
-						k.Mul(dst, w, x, kernels.Rows{From: 0, To: n}, nil, kernels.Blocking{})
+						k.Mul(dst, w, x, kernels.Rows{From: 0, To: n}, work, kernels.Blocking{})
 					}
 					b.ReportMetric(float64(2*m*n*cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 				})
 			}
 		}
 	}
+}
+
+// workspace is what one worker needs for a shape.
+func workspace(k kernels.Kernel, shape kernels.Shape) []byte {
+	if k.Work == nil {
+		return nil
+	}
+	return make([]byte, k.Work(shape))
 }
 
 // hugePages returns memory backed by huge pages where the OS allows.

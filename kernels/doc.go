@@ -24,7 +24,10 @@
 // buffers panic. What it cannot check is that Data holds valid codes and Sum the true sums; Pack, Random and the
 // quantiser guarantee both.
 //
-// The tag purego leaves all assembly out. On architectures other than amd64 there is only the reference so far.
+// The tag purego leaves all assembly out. On architectures other than amd64 and arm64 there is only the reference.
+//
+// No kernel for arm64 has met ARM hardware yet: they are exact under qemu, on CPUs with and without SDOT, and nothing
+// is known of their speed. What is said about it are estimates of llvm-mca, which knows neither caches nor memory.
 //
 // Rows that do not fill a block of 64 (N or a row range that is no multiple of it) go through a slower routine, one
 // group of 16 at a time. No known BitNet model has such an N, but a Blocking.ChunkRows below 64 makes it so.
@@ -68,4 +71,24 @@
 // Two tests stand for a run on a CPU that has it: the bytes disassemble to the mnemonics behind them, and the same file
 // with the mnemonics, which the assembler takes for AVX-512, passes the whole suite. The road not taken, a generator that
 // prints EVEX and a filter over its output, leaves two forms of every line to keep apart.
+//
+// 2026-11-21: the assembly for arm64 is printed by small generators of our own, as avo knows amd64 only. Instructions
+// that the Go assembler lacks are WORDs with their mnemonic beside them, which a test has llvm-mc assemble. The road not
+// taken, macros of the preprocessor, is as short but shows no register in a disassembly's terms.
+//
+// 2026-11-21: register tiles on arm64 walk chunks of the columns strip by strip, as 32 registers of 16 bytes hold the
+// sums of one vector of rows for eight tokens, each field apart, or of four vectors for two. Cycles by llvm-mca for
+// 64 rows x 16 columns x 1 token, on Cortex-A72, Neoverse-N1 and -V1:
+//
+//	i2s SMLAL    128  128  64    bound by the multiplier, so that fields are shifted and all tiles cost the same
+//	i2s SDOT 4x1   -   64  32    fields masked in place; 80 and 40 with shifts, counted by hand
+//	i2s SDOT 4x4   -   40  20
+//	i2s SDOT 4x8   -   36  18    32 and 16 is the peak
+//	tl1 TBL      152   84  72
+//
+// By these, tl1 is best nowhere: it is kept until ARM hardware was measured, as the published kernels for ARM use it.
+//
+// 2026-11-21: there is no kernel for I8MM. SMMLA wants eight columns of two rows in a register where i2s has four of
+// four, so that rows and tokens need ZIPs; counted by hand that leaves 60 vector instructions for the 72 of SDOT with
+// eight tokens.
 package kernels

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -77,11 +78,24 @@ func canaries(n int) []int32 {
 }
 
 func mul(k kernels.Kernel, dst []int32, w *kernels.Packed, x *kernels.Activations, rows kernels.Rows, choice kernels.Blocking) {
-	var work []byte
-	if k.Work != nil {
-		work = make([]byte, k.Work(kernels.Shape{M: x.M, N: w.N, K: w.K}))
-	}
+	work := workspace(k, kernels.Shape{M: x.M, N: w.N, K: w.K})
 	k.Mul(dst, w, x, rows, work, choice)
+	if !bytes.Equal(work[len(work):cap(work)], behindWork) {
+		panic("kerneltest: a write behind the workspace")
+	}
+}
+
+// behindWork is what lies behind every workspace.
+var behindWork = bytes.Repeat([]byte{0xa5}, 256)
+
+// workspace is as large as the kernel asks, and full of what another call may have left there.
+func workspace(k kernels.Kernel, shape kernels.Shape) []byte {
+	size := 0
+	if k.Work != nil {
+		size = k.Work(shape)
+	}
+	memory := bytes.Repeat([]byte{0xa5}, size+len(behindWork))
+	return memory[: size : size+len(behindWork)]
 }
 
 func all(w *kernels.Packed) kernels.Rows { return kernels.Rows{From: 0, To: w.N} }
@@ -348,8 +362,9 @@ func (s suite) guardPages(t *testing.T) {
 					gx := &kernels.Activations{M: m, K: k, Stride: x.Stride, X: guarded(&a, side, x.X), Sum: guarded(&a, side, x.Sum), Scale: x.Scale}
 					a.freeze(t)
 					dst := guarded(&a, side, canaries(m*n))
+					work := guarded(&a, side, workspace(s.kernel, kernels.Shape{M: m, N: n, K: k}))
 					for _, choice := range s.blockings() {
-						mul(s.kernel, dst, gw, gx, all(gw), choice)
+						s.kernel.Mul(dst, gw, gx, all(gw), work, choice)
 						if !slices.Equal(dst, want) {
 							t.Fatalf("m=%d n=%d k=%d tile=%s: differs from the reference", m, n, k, choice.Tile)
 						}
@@ -378,10 +393,7 @@ func (s suite) allocations(t *testing.T) {
 	const n, k = 129, 100
 	for _, m := range []int{1, 13} {
 		w, x, dst := s.weights(n, k, 11), activations(m, k, 12), make([]int32, m*n)
-		var work []byte
-		if s.kernel.Work != nil {
-			work = make([]byte, s.kernel.Work(kernels.Shape{M: m, N: n, K: k}))
-		}
+		work := workspace(s.kernel, kernels.Shape{M: m, N: n, K: k})
 		if got := testing.AllocsPerRun(20, func() { s.kernel.Mul(dst, w, x, all(w), work, kernels.Blocking{}) }); got != 0 {
 			t.Errorf("m=%d: %v allocations per call, want 0", m, got)
 		}
@@ -397,6 +409,7 @@ func (s suite) misuse(t *testing.T) {
 		w      kernels.Packed
 		x      kernels.Activations
 		rows   kernels.Rows
+		work   []byte
 		choice kernels.Blocking
 	}
 	cases := map[string]func(*call){
@@ -422,9 +435,13 @@ func (s suite) misuse(t *testing.T) {
 		"matrix without rows":    func(c *call) { c.w.N = 0 },
 		"matrix without columns": func(c *call) { c.w.K, c.x.K = 0, 0 },
 	}
+	if s.kernel.Work != nil {
+		cases["short workspace"] = func(c *call) { c.work = c.work[:len(c.work)-1] }
+	}
 	for name, spoil := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := call{dst: make([]int32, m*n), w: *s.weights(n, k, 13), x: *activations(m, k, 14), rows: kernels.Rows{From: 0, To: n}}
+			c.work = workspace(s.kernel, kernels.Shape{M: m, N: n, K: k})
 			spoil(&c)
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			defer func() {
@@ -432,7 +449,7 @@ func (s suite) misuse(t *testing.T) {
 					t.Errorf(`recovered %q, want a panic "kernels: …"`, message)
 				}
 			}()
-			mul(s.kernel, c.dst, &c.w, &c.x, c.rows, c.choice)
+			s.kernel.Mul(c.dst, &c.w, &c.x, c.rows, c.work, c.choice)
 		})
 	}
 }
