@@ -76,19 +76,23 @@ func eachDwordI2S(n, k int, visit func(at, row, col int)) {
 	}
 }
 
-// randomI2S draws two bits per code; where they are 3 it draws once more, and a second 3 becomes 1: the codes 0, 1
-// and 2 come with probability 5/16, 6/16 and 5/16.
 func randomI2S(data []byte, n, k int, seed uint64) {
-	const low = 0x5555555555555555
 	rng := splitMix(seed)
 	for i := 0; i < len(data); i += 8 {
-		codes := rng.next()
-		three := codes & (codes >> 1) & low
-		codes ^= (three | three<<1) &^ rng.next()
-		three = codes & (codes >> 1) & low
-		binary.LittleEndian.PutUint64(data[i:], codes&^(three<<1))
+		binary.LittleEndian.PutUint64(data[i:], rng.codesI2S())
 	}
 	clearPaddingI2S(data, n, k)
+}
+
+// codesI2S draws two bits per code; where they are 3 it draws once more, and a second 3 becomes 1: the codes 0, 1
+// and 2 come with probability 5/16, 6/16 and 5/16.
+func (s *splitMix) codesI2S() uint64 {
+	const low = 0x5555555555555555
+	codes := s.next()
+	three := codes & (codes >> 1) & low
+	codes ^= (three | three<<1) &^ s.next()
+	three = codes & (codes >> 1) & low
+	return codes &^ (three << 1)
 }
 
 // clearPaddingI2S sets the codes beyond row n and column k to 0.
