@@ -110,6 +110,17 @@ func against(b *testing.B, limit, work func()) {
 	b.ReportMetric(ratios[len(ratios)*3/4], "q3-of-limit")
 }
 
+// workspaces are one for each thread.
+func workspaces(k kernels.Kernel, threads int, shape kernels.Shape) [][]byte {
+	work := make([][]byte, threads)
+	if k.Work != nil {
+		for i := range work {
+			work[i] = make([]byte, k.Work(shape))
+		}
+	}
+	return work
+}
+
 func isaOf(k kernels.Kernel) string { return k.Name[len("mul/"+string(k.Layout)+"/"):] }
 
 // BenchmarkDecodeAgainstReadLoop reads more than 1 GB of distinct weights at M = 1, in the order of a model, and
@@ -130,14 +141,15 @@ func BenchmarkDecodeAgainstReadLoop(b *testing.B) {
 			b.Run(fmt.Sprintf("isa=%s/layout=%s/m=1/model=2b4t/threads=%d", isaOf(k), k.Layout, threads), func(b *testing.B) {
 				const stretch = 4 // layers per sample
 				run, next := team(b, threads), 0
-				each := func(do func(w *kernels.Packed, rows kernels.Rows)) func() {
+				work := workspaces(k, threads, kernels.Shape{M: 1, N: 6912, K: 6912})
+				each := func(do func(thread int, w *kernels.Packed, rows kernels.Rows)) func() {
 					return func() {
 						first := next
 						next += stretch
 						run(func(thread int) {
 							for i := range stretch {
 								for _, w := range layers[(first+i)%len(layers)] {
-									do(w, share(w.N, thread, threads))
+									do(thread, w, share(w.N, thread, threads))
 								}
 							}
 						})
@@ -151,11 +163,11 @@ func BenchmarkDecodeAgainstReadLoop(b *testing.B) {
 				dst := make([]int32, 6912)
 				choice := k.Default(1)
 				b.SetBytes(int64(layers.bytes(stretch)) * 2)
-				against(b, each(func(w *kernels.Packed, rows kernels.Rows) {
+				against(b, each(func(_ int, w *kernels.Packed, rows kernels.Rows) {
 					perRow := len(w.Data) / w.N
 					read(w.Data[rows.From*perRow : rows.To*perRow])
-				}), each(func(w *kernels.Packed, rows kernels.Rows) {
-					k.Mul(dst, w, x[w.K], rows, nil, choice)
+				}), each(func(thread int, w *kernels.Packed, rows kernels.Rows) {
+					k.Mul(dst, w, x[w.K], rows, work[thread], choice)
 				}))
 			})
 		}
@@ -192,12 +204,13 @@ func BenchmarkBatchAgainstPeakLoop(b *testing.B) {
 					x.Random(1)
 					dst := make([]int32, m*n)
 					choice := k.Default(m)
+					work := workspaces(k, 1, kernels.Shape{M: m, N: n, K: cols})[0]
 					perCall := max(1, 32/m)
 					total := 2 * m * n * cols * perCall
 					next := 0
 					against(b, func() { peak(total / operations) }, func() {
 						for range perCall {
-							k.Mul(dst, ws[next%len(ws)], x, kernels.Rows{From: 0, To: n}, nil, choice)
+							k.Mul(dst, ws[next%len(ws)], x, kernels.Rows{From: 0, To: n}, work, choice)
 							next++
 						}
 					})
@@ -221,9 +234,10 @@ func BenchmarkMul(b *testing.B) {
 					x := kernels.NewActivations(m, cols)
 					x.Random(1)
 					dst := make([]int32, m*n)
+					work := workspaces(k, 1, kernels.Shape{M: m, N: n, K: cols})[0]
 					b.SetBytes(int64(len(w.Data)))
 					for b.Loop() {
-						k.Mul(dst, w, x, kernels.Rows{From: 0, To: n}, nil, kernels.Blocking{})
+						k.Mul(dst, w, x, kernels.Rows{From: 0, To: n}, work, kernels.Blocking{})
 					}
 					b.ReportMetric(float64(2*m*n*cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 				})

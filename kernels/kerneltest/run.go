@@ -68,11 +68,19 @@ func canaries(n int) []int32 {
 }
 
 func mul(k kernels.Kernel, dst []int32, w *kernels.Packed, x *kernels.Activations, rows kernels.Rows, choice kernels.Blocking) {
-	var work []byte
-	if k.Work != nil {
-		work = make([]byte, k.Work(kernels.Shape{M: x.M, N: w.N, K: w.K}))
+	k.Mul(dst, w, x, rows, workspace(k, w, x), choice)
+}
+
+// workspace is full of what no kernel may take for its own.
+func workspace(k kernels.Kernel, w *kernels.Packed, x *kernels.Activations) []byte {
+	if k.Work == nil {
+		return nil
 	}
-	k.Mul(dst, w, x, rows, work, choice)
+	work := make([]byte, max(0, k.Work(kernels.Shape{M: x.M, N: w.N, K: w.K})))
+	for i := range work {
+		work[i] = canary & 0xff
+	}
+	return work
 }
 
 func all(w *kernels.Packed) kernels.Rows { return kernels.Rows{From: 0, To: w.N} }
@@ -334,9 +342,9 @@ func (s suite) guardPages(t *testing.T) {
 					gw := &kernels.Packed{Layout: w.Layout, N: n, K: k, Data: guarded(&a, side, w.Data), Scale: 1}
 					gx := &kernels.Activations{M: m, K: k, Stride: x.Stride, X: guarded(&a, side, x.X), Sum: guarded(&a, side, x.Sum), Scale: x.Scale}
 					a.freeze(t)
-					dst := guarded(&a, side, canaries(m*n))
+					dst, work := guarded(&a, side, canaries(m*n)), guarded(&a, side, workspace(s.kernel, w, x))
 					for _, choice := range s.blockings() {
-						mul(s.kernel, dst, gw, gx, all(gw), choice)
+						s.kernel.Mul(dst, gw, gx, all(gw), work, choice)
 						if !slices.Equal(dst, want) {
 							t.Fatalf("m=%d n=%d k=%d tile=%s: differs from the reference", m, n, k, choice.Tile)
 						}
@@ -365,10 +373,7 @@ func (s suite) allocations(t *testing.T) {
 	const n, k = 129, 100
 	for _, m := range []int{1, 13} {
 		w, x, dst := s.weights(n, k, 11), activations(m, k, 12), make([]int32, m*n)
-		var work []byte
-		if s.kernel.Work != nil {
-			work = make([]byte, s.kernel.Work(kernels.Shape{M: m, N: n, K: k}))
-		}
+		work := workspace(s.kernel, w, x)
 		if got := testing.AllocsPerRun(20, func() { s.kernel.Mul(dst, w, x, all(w), work, kernels.Blocking{}) }); got != 0 {
 			t.Errorf("m=%d: %v allocations per call, want 0", m, got)
 		}
@@ -409,17 +414,27 @@ func (s suite) misuse(t *testing.T) {
 		"matrix without rows":    func(c *call) { c.w.N = 0 },
 		"matrix without columns": func(c *call) { c.w.K, c.x.K = 0, 0 },
 	}
+	if s.kernel.Work != nil {
+		t.Run("short workspace", func(t *testing.T) {
+			defer wantPanic(t)
+			w, x := s.weights(n, k, 13), activations(m, k, 14)
+			work := workspace(s.kernel, w, x)
+			s.kernel.Mul(make([]int32, m*n), w, x, all(w), work[:len(work)-1], kernels.Blocking{})
+		})
+	}
 	for name, spoil := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := call{dst: make([]int32, m*n), w: *s.weights(n, k, 13), x: *activations(m, k, 14), rows: kernels.Rows{From: 0, To: n}}
 			spoil(&c)
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-			defer func() {
-				if message := fmt.Sprint(recover()); !strings.HasPrefix(message, "kernels: ") {
-					t.Errorf(`recovered %q, want a panic "kernels: …"`, message)
-				}
-			}()
+			defer wantPanic(t)
 			mul(s.kernel, c.dst, &c.w, &c.x, c.rows, c.choice)
 		})
+	}
+}
+
+func wantPanic(t *testing.T) {
+	if message := fmt.Sprint(recover()); !strings.HasPrefix(message, "kernels: ") {
+		t.Errorf(`recovered %q, want a panic "kernels: …"`, message)
 	}
 }
