@@ -11,13 +11,6 @@
 // replace each other freely: every one returns the int32 of mul/<layout>/generic, which kerneltest proves, and no
 // Blocking changes a result. ReadLoop and PeakLoop are the physical limits that benchmarks divide by.
 //
-// An engine makes a Pool once, packs every matrix once, keeps Activations and sums from call to call, and calls Pool.Mul:
-// the example is a whole linear layer. After the first call of a batch nothing is allocated. Packed weights are only read
-// and serve any number of goroutines; a Pool, and the Activations and sums of a call, serve one at a time, and a Pool that
-// is used by two panics. Requests that come together are best multiplied as one batch, which reads the weights once for
-// all of them; otherwise give each goroutine a Pool on CPUs of its own, as workers that share a CPU wait for each other.
-// Which kernel and Blocking are fast for which batch is what package tuner learns; its example applies it to a Pool.
-//
 // # Caveats
 //
 // A kernel is safe for concurrent use on disjoint rows, and trusts nobody: arguments that would make it leave its
@@ -28,6 +21,9 @@
 //
 // No kernel for arm64 has met ARM hardware yet: they are exact under qemu, on CPUs with and without SDOT, and nothing
 // is known of their speed. What is said about it are estimates of llvm-mca, which knows neither caches nor memory.
+//
+// The kernels of tl2 need a workspace (Kernel.Work); Pool has one for each worker. A worker makes the tables for its own
+// rows, so that little shares cost: at 640 rows they are 7 % of a product.
 //
 // Rows that do not fill a block of 64 (N or a row range that is no multiple of it) go through a slower routine, one
 // group of 16 at a time. No known BitNet model has such an N, but a Blocking.ChunkRows below 64 makes it so.
@@ -47,6 +43,16 @@
 // 2026-11-21: the .s files are longer than a hand would write them (600 and 1,050 lines), as each register tile is a
 // routine of 60 to 270 lines: an accumulator takes a line to clear, a line to use and two to store. Tiles that were
 // nowhere 2 % faster than another are gone.
+//
+// 2026-11-21: tl2 is laid out for lookups, a byte lane a row, and batches of more than three tokens are brought to i2s in
+// the workspace, 64 rows at a time. Against i2s with one thread and one token, from memory: AVX2 1.16 to 1.26, AVX-512
+// VNNI 1.12 to 1.18; in the L2 0.87 and 0.60. The road not taken, decoding to codes beside activations that are
+// broadcast, made 0.80 with AVX2 and 1.13 with AVX-512; see experiments/2026-11-cpu-kernel-portfolio, also for the lookup
+// kernel of TL1 that is not here because it was nowhere best.
+//
+// 2026-11-21: a partial sum of tl2 is split into 31 h + l, so that eight of either are summed in int8. Low and high bytes
+// of an int16, as lookups usually have them, must be brought together after each lookup and take two shuffles more.
+// The tables of a token take 2 µs at 2560 columns, 2 % of a 2560 x 2560 product.
 //
 // 2026-11-21: prefetching is 8 KiB ahead unless the caller chooses. Of the read loop, from memory, one thread: AVX-512
 // 0.85 without, 0.95 at 4 and at 8 KiB, 0.93 at 16; AVX2 0.66, 0.77, 0.81, 0.80. A batch of four gained 8 % from 8

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 )
 
 // shapes are every kind of tail: one row or column, one more and one less than each block size, and real ones.
-var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {130, 200}, {640, 2560}}
+var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {17, 80}, {64, 95}, {33, 48}, {33, 96}, {130, 97}, {130, 200}, {65, 288}, {640, 2560}}
 
 func ternary(n, k int) []int8 {
 	w := make([]int8, n*k)
@@ -90,6 +92,56 @@ func TestRandomIsWhatPackMakes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTL2Bytes follows single weights into their bytes: the index of a triple, its sign, and the two-weight form.
+func TestTL2Bytes(t *testing.T) {
+	const n, k = 64, 64 // two halves of five vectors for 48 columns, and four vectors for 16
+	zero, err := kernels.Pack(kernels.TL2, make([]int8, n*k), n, k, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		row    int
+		weight map[int]int8 // by column
+		want   map[int]byte // by offset, where it differs from a matrix of zeros
+	}{
+		"index 9":          {0, map[int]int8{0: 1}, map[int]byte{64: 9}},
+		"index 3":          {0, map[int]int8{4: 1}, map[int]byte{64: 3}},
+		"index 1, sign":    {0, map[int]int8{8: -1}, map[int]byte{64: 1, 0: 1 << 7}},
+		"mixed signs":      {0, map[int]int8{0: 1, 4: -1, 8: -1}, map[int]byte{64: 5}},
+		"mirrored":         {0, map[int]int8{0: -1, 4: 1, 8: 1}, map[int]byte{64: 5, 0: 1 << 7}},
+		"row 4":            {4, map[int]int8{0: 1}, map[int]byte{64 + 16: 9}},
+		"row 8":            {8, map[int]int8{0: 1}, map[int]byte{64 + 4: 9}},
+		"row 63":           {63, map[int]int8{0: 1}, map[int]byte{64 + 63: 9}},
+		"high nibble":      {0, map[int]int8{16: -1}, map[int]byte{64: 9 << 4, 0: 1 << 6}},
+		"fourth triple":    {0, map[int]int8{12: 1, 44: 1}, map[int]byte{128: 10 << 4}},
+		"second half":      {0, map[int]int8{2: 1}, map[int]byte{320 + 64: 9}},
+		"last triple":      {1, map[int]int8{15: -1, 31: -1, 47: -1}, map[int]byte{320 + 256 + 1: 13 << 4, 320 + 1: 1}},
+		"two-weight form":  {1, map[int]int8{48: -1, 52: 1}, map[int]byte{640 + 1: 0x58}},
+		"two-weight, high": {1, map[int]int8{48 + 9: 1, 48 + 13: -1}, map[int]byte{640 + 64 + 1: 0x25}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := make([]int8, n*k)
+			for column, v := range tt.weight {
+				w[tt.row*k+column] = v
+			}
+			p, err := kernels.Pack(kernels.TL2, w, n, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[int]byte{}
+			for i, b := range p.Data {
+				if b != zero.Data[i] {
+					got[i] = b
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("bytes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

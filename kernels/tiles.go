@@ -67,7 +67,7 @@ func (set *tileSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choic
 			choice.PrefetchBytes = standard.PrefetchBytes
 		}
 	}
-	job := tileJob{set: set, dst: dst, w: w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
+	job := tileJob{set: set, dst: dst, w: *w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
 	whole := rows.To / RowAlign
 	for g := rows.From / RowAlign; g < whole; {
 		end := min(whole, (g+blockGroups)&^(blockGroups-1))
@@ -94,7 +94,7 @@ func (set *tileSet) tile(want Tile) *registerTile {
 type tileJob struct {
 	set      *tileSet
 	dst      []int32
-	w        *Packed
+	w        Packed
 	x        *Activations
 	main     *registerTile
 	prefetch int
