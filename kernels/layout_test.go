@@ -127,7 +127,7 @@ func TestPackErrors(t *testing.T) {
 		data   []byte
 		want   string
 	}{
-		"unknown layout":    {"nope", good, 16, 16, nil, `unknown layout "nope": one of [i2s]`},
+		"unknown layout":    {"nope", good, 16, 16, nil, fmt.Sprintf("unknown layout \"nope\": one of %v", kernels.Layouts())},
 		"value 2":           {kernels.I2S, bad, 16, 16, nil, "weight 2 in row 2, column 3: want -1, 0 or 1"},
 		"value -128":        {kernels.I2S, low, 16, 16, nil, "weight -128 in row 0, column 0"},
 		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 16 x 17"},
