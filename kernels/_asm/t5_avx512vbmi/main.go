@@ -1,4 +1,6 @@
 // Command t5_avx512vbmi prints kernels/mul_t5_avx512vbmi_amd64.s: the register tiles of layout t5 in VPERMB and VPDPBUSD.
+//
+// The file is long because the five weights of a byte, each of which has a table of its own, are not a loop.
 package main
 
 import (
@@ -25,6 +27,7 @@ func main() {
 	for _, tokens := range []int{2, 3, 4, 5} {
 		batch(4, tokens)
 	}
+	batch(2, 8)
 	Generate()
 }
 
@@ -116,7 +119,7 @@ func batch(groups, tokens int) {
 	x := strided.Load("x", "xStride", tokens)
 	ahead := prefetchFrom(w)
 	tables := tablesInMemory()
-	if groups*tokens+2*groups+1+1+weights <= 32 {
+	if groups*tokens+2*groups+1+1+weights <= 32 { // sums, bytes and codes, token, twoBits, tables
 		tables = loadTables()
 	}
 	acc := make([][]VecVirtual, tokens)
