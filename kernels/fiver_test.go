@@ -2,14 +2,16 @@ package kernels
 
 import "testing"
 
-func TestT5HasAByteForEveryFiveWeights(t *testing.T) {
-	for number := range len(t5Byte) {
-		if got := int(numberT5(codesT5(t5Byte[number]))); got != number {
-			t.Errorf("the byte for five weights of number %d has number %d", number, got)
+func TestEveryFiveWeightsHaveAByte(t *testing.T) {
+	for layout, v := range map[Layout]*fiver{T5: t5, T5F: t5f} {
+		for number, b := range v.bytes {
+			if got := int(fiveNumber(v.codes[b])); got != number {
+				t.Errorf("%s: the byte for five weights of number %d has number %d", layout, number, got)
+			}
 		}
-	}
-	if got := t5Byte[0]; got != 0 {
-		t.Errorf("five weights of -1 are byte %#02x, want 0: padding is cleared memory", got)
+		if b := v.bytes[0]; b != 0 {
+			t.Errorf("%s: five weights of -1 are byte %#02x, want 0: padding is cleared memory", layout, b)
+		}
 	}
 }
 
