@@ -40,7 +40,7 @@
 // 2026-11-21: weights go down a field at a time by mask where one token is multiplied, and by shift where several share
 // the work: the masks need an accumulator per field, for which a larger tile has no registers.
 //
-// 2026-11-21: the .s files are longer than a hand would write them (600 and 1,050 lines), as each register tile is a
+// 2026-11-21: the .s files are longer than a hand would write them (600 to 1,200 lines), as each register tile is a
 // routine of 60 to 270 lines: an accumulator takes a line to clear, a line to use and two to store. Tiles that were
 // nowhere 2 % faster than another are gone.
 //
@@ -53,6 +53,17 @@
 // 2026-11-21: a partial sum of tl2 is split into 31 h + l, so that eight of either are summed in int8. Low and high bytes
 // of an int16, as lookups usually have them, must be brought together after each lookup and take two shuffles more.
 // The tables of a token take 2 µs at 2560 columns, 2 % of a 2560 x 2560 product.
+//
+// 2026-11-21: t5 and t5f hold the same five weights in a byte under two codes. That of t5 was made for VPERMB: each weight
+// is one lookup of six bits, so that a byte takes seven instructions to take apart and i2s, in a batch, ten for as many
+// weights. The plain way, a top trit and 64 of the 81 combinations of the others with a second set of tables for the
+// rest, took twelve. Without VPERMB either is many more; t5f, a fraction in base 3, gets by with two additions and a
+// second multiplication a weight. Cascade Lake, weights from memory, one token: 1.21 to 1.23 times the weights a second
+// of i2s with one thread and 1.16 to 1.20 with two (0.9 to 1.06 with other work on the host); at two tokens 0.96, at
+// four 0.83, and 0.6 to 0.7 in cache.
+//
+// 2026-11-21: t5f multiplies what is above a digit too, and takes it off by the next byte's sum, where it serves one
+// token. Taking the digit out first costs three instructions for each multiplication saved, and pays from three tokens.
 //
 // 2026-11-21: prefetching is 8 KiB ahead unless the caller chooses. Of the read loop, from memory, one thread: AVX-512
 // 0.85 without, 0.95 at 4 and at 8 KiB, 0.93 at 16; AVX2 0.66, 0.77, 0.81, 0.80. A batch of four gained 8 % from 8

@@ -13,6 +13,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/kerneltest"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
 func reference(layout kernels.Layout) kernels.Kernel {
@@ -82,6 +83,29 @@ func TestKernelsEqualTheirReference(t *testing.T) {
 			kerneltest.Run(t, reference(k.Layout), k)
 		})
 	}
+}
+
+func TestKernelsOnThePresets(t *testing.T) {
+	for _, k := range kernels.All() {
+		t.Run(strings.ReplaceAll(k.Name, "/", "_"), func(t *testing.T) {
+			needs(t, k.Needs)
+			if ref := reference(k.Layout); k.Name != ref.Name {
+				kerneltest.Columns(t, ref, k, presetColumns())
+			}
+		})
+	}
+}
+
+// presetColumns are the K of all presets.
+func presetColumns() []int {
+	var columns []int
+	for _, m := range model.Presets() {
+		for _, s := range m.Shapes {
+			columns = append(columns, s.K)
+		}
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
 }
 
 func TestRequiredExtensionsHaveKernels(t *testing.T) {

@@ -16,6 +16,15 @@ import (
 // shapes are every kind of tail: one row or column, one more and one less than each block size, and real ones.
 var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {17, 80}, {64, 95}, {33, 48}, {33, 96}, {130, 97}, {130, 200}, {65, 288}, {640, 2560}}
 
+// presetShapes are as many columns as each preset has, and rows for whole blocks and a group left over.
+func presetShapes() [][2]int {
+	var all [][2]int
+	for _, k := range presetColumns() {
+		all = append(all, [2]int{144, k})
+	}
+	return all
+}
+
 func ternary(n, k int) []int8 {
 	w := make([]int8, n*k)
 	for i := range w {
@@ -27,7 +36,7 @@ func ternary(n, k int) []int8 {
 func TestPackUnpackRoundTrip(t *testing.T) {
 	for _, layout := range kernels.Layouts() {
 		format, _ := kernels.FormatOf(layout)
-		for _, s := range shapes {
+		for _, s := range slices.Concat(shapes, presetShapes()) {
 			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
 				n, k := s[0], s[1]
 				w := ternary(n, k)
@@ -72,7 +81,7 @@ func TestBlocksAreMatrices(t *testing.T) {
 func TestRandomIsWhatPackMakes(t *testing.T) {
 	for _, layout := range kernels.Layouts() {
 		format, _ := kernels.FormatOf(layout)
-		for _, s := range shapes {
+		for _, s := range slices.Concat(shapes, presetShapes()) {
 			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
 				n, k := s[0], s[1]
 				data := make([]byte, format.Bytes(n, k))
