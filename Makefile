@@ -54,10 +54,10 @@ cross: ## it builds without cgo and for arm64, and the tests of kernels and tune
 # The emulated CPUs, one for each step in which kernels differ, and for each the extensions whose kernels must have run.
 REQUIRE_Nehalem     :=
 REQUIRE_Haswell     := avx2
-REQUIRE_cortex-a72  :=
-REQUIRE_neoverse-n1 :=
-REQUIRE_max         :=
-REQUIRE_Ice-Lake    := avx512vnni
+REQUIRE_cortex-a72  := neon
+REQUIRE_neoverse-n1 := neon,dotprod
+REQUIRE_max         := neon,dotprod
+REQUIRE_Ice-Lake    := avx512vnni,avx512vbmi
 
 emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
 	@$(MAKE) --no-print-directory -j2 emulate-bochs emulate-avxvnni emulate-qemu
@@ -73,7 +73,7 @@ emulate-bochs:
 # On a host without AVX-512 VNNI the kernel is skipped here; Bochs runs it anyway.
 emulate-avxvnni:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
-	  BITNET_AUTOTUNE_REQUIRE=objdump $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes' ./kernels
+	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds

@@ -18,6 +18,7 @@ done <<-EOF
 	/usr/bin/genisoimage genisoimage
 	/usr/bin/cpio cpio
 	/usr/bin/objdump binutils
+	/usr/bin/llvm-mc-19 llvm-19
 	/usr/lib/ISOLINUX/isolinux.bin isolinux
 	/usr/lib/syslinux/modules/bios/ldlinux.c32 syslinux-common
 EOF
