@@ -11,6 +11,13 @@
 // replace each other freely: every one returns the int32 of mul/<layout>/generic, which kerneltest proves, and no
 // Blocking changes a result. ReadLoop and PeakLoop are the physical limits that benchmarks divide by.
 //
+// An engine makes a Pool once, packs every matrix once, keeps Activations and sums from call to call, and calls Pool.Mul:
+// the example is a whole linear layer. After the first call of a batch nothing is allocated. Packed weights are only read
+// and serve any number of goroutines; a Pool, and the Activations and sums of a call, serve one at a time, and a Pool that
+// is used by two panics. Requests that come together are best multiplied as one batch, which reads the weights once for
+// all of them; otherwise give each goroutine a Pool on CPUs of its own, as workers that share a CPU wait for each other.
+// Which kernel and Blocking are fast for which batch is what package tuner learns; its example applies it to a Pool.
+//
 // # Caveats
 //
 // A kernel is safe for concurrent use on disjoint rows, and trusts nobody: arguments that would make it leave its

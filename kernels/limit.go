@@ -34,6 +34,26 @@ func limitOf(have probe.Feature) limit {
 // bytes of weights. It returns a checksum, so that the reads cannot be left out.
 func ReadLoop(have probe.Feature) func(data []byte) uint64 { return limitOf(have).read }
 
+// prefetchingReads are the read loops that prefetch, from the weakest to the strongest.
+var prefetchingReads []prefetchingRead
+
+// prefetchingRead makes the read loop of a host with the extensions of needs for a distance.
+type prefetchingRead struct {
+	needs probe.Feature
+	loop  func(ahead int) func([]byte) uint64
+}
+
+// PrefetchingReadLoop is ReadLoop, only that it asks for every line so many bytes before it is loaded. It is nil where
+// this build has none for the host. Which of the two is faster depends on host, threads and cache: the limit is the better.
+func PrefetchingReadLoop(have probe.Feature, ahead int) (loop func(data []byte) uint64) {
+	for _, r := range prefetchingReads {
+		if have.Has(r.needs) {
+			loop = r.loop(ahead)
+		}
+	}
+	return loop
+}
+
 // PeakLoop returns a loop that does nothing but the int8 multiply-adds of the host, from registers to registers; how
 // many operations (a multiplication and an addition are two) one iteration is; and what it consists of:
 //

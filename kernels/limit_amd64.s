@@ -46,6 +46,53 @@ readAVX2:
 	MOVQ         AX, ret+16(FP)
 	RET
 
+// func readAheadAVX2(p *byte, rounds int, ahead int) uint64
+// Requires: AVX, AVX2, MMX+
+TEXT ·readAheadAVX2(SB), NOSPLIT, $0-32
+	MOVQ  p+0(FP), AX
+	MOVQ  rounds+8(FP), CX
+	MOVQ  ahead+16(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+
+readAheadAVX2:
+	PREFETCHT0   (AX)(DX*1)
+	VPXOR        (AX), Y0, Y0
+	VPXOR        32(AX), Y1, Y1
+	PREFETCHT0   64(AX)(DX*1)
+	VPXOR        64(AX), Y2, Y2
+	VPXOR        96(AX), Y3, Y3
+	PREFETCHT0   128(AX)(DX*1)
+	VPXOR        128(AX), Y4, Y4
+	VPXOR        160(AX), Y5, Y5
+	PREFETCHT0   192(AX)(DX*1)
+	VPXOR        192(AX), Y6, Y6
+	VPXOR        224(AX), Y7, Y7
+	ADDQ         $0x00000100, AX
+	DECQ         CX
+	JNZ          readAheadAVX2
+	VPXOR        Y1, Y0, Y0
+	VPXOR        Y2, Y0, Y0
+	VPXOR        Y3, Y0, Y0
+	VPXOR        Y4, Y0, Y0
+	VPXOR        Y5, Y0, Y0
+	VPXOR        Y6, Y0, Y0
+	VPXOR        Y7, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPXOR        X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPXOR        X1, X0, X0
+	VMOVQ        X0, AX
+	VZEROUPPER
+	MOVQ         AX, ret+24(FP)
+	RET
+
 // func readAVX512(p *byte, rounds int) uint64
 // Requires: AVX, AVX2, AVX512F
 TEXT ·readAVX512(SB), NOSPLIT, $0-24
@@ -88,6 +135,59 @@ readAVX512:
 	VMOVQ         X0, AX
 	VZEROUPPER
 	MOVQ          AX, ret+16(FP)
+	RET
+
+// func readAheadAVX512(p *byte, rounds int, ahead int) uint64
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·readAheadAVX512(SB), NOSPLIT, $0-32
+	MOVQ  p+0(FP), AX
+	MOVQ  rounds+8(FP), CX
+	MOVQ  ahead+16(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+
+readAheadAVX512:
+	PREFETCHT0    (AX)(DX*1)
+	VPXORQ        (AX), Z0, Z0
+	PREFETCHT0    64(AX)(DX*1)
+	VPXORQ        64(AX), Z1, Z1
+	PREFETCHT0    128(AX)(DX*1)
+	VPXORQ        128(AX), Z2, Z2
+	PREFETCHT0    192(AX)(DX*1)
+	VPXORQ        192(AX), Z3, Z3
+	PREFETCHT0    256(AX)(DX*1)
+	VPXORQ        256(AX), Z4, Z4
+	PREFETCHT0    320(AX)(DX*1)
+	VPXORQ        320(AX), Z5, Z5
+	PREFETCHT0    384(AX)(DX*1)
+	VPXORQ        384(AX), Z6, Z6
+	PREFETCHT0    448(AX)(DX*1)
+	VPXORQ        448(AX), Z7, Z7
+	ADDQ          $0x00000200, AX
+	DECQ          CX
+	JNZ           readAheadAVX512
+	VPXORQ        Z1, Z0, Z0
+	VPXORQ        Z2, Z0, Z0
+	VPXORQ        Z3, Z0, Z0
+	VPXORQ        Z4, Z0, Z0
+	VPXORQ        Z5, Z0, Z0
+	VPXORQ        Z6, Z0, Z0
+	VPXORQ        Z7, Z0, Z0
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPXOR         Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPXOR         X1, X0, X0
+	VPSHUFD       $0x4e, X0, X1
+	VPXOR         X1, X0, X0
+	VMOVQ         X0, AX
+	VZEROUPPER
+	MOVQ          AX, ret+24(FP)
 	RET
 
 // func peakAVX2(iterations int)

@@ -14,19 +14,26 @@ var limitSets = []probe.Feature{0, probe.AVX2, probe.AVX2 | probe.AVX512, probe.
 // TestReadLoopReadsEverything flips one bit anywhere: the checksum must change.
 func TestReadLoopReadsEverything(t *testing.T) {
 	forEach(t, limitSets, func(t *testing.T, set probe.Feature) {
-		read := kernels.ReadLoop(set)
-		for _, size := range []int{0, 1, 7, 8, 31, 32, 255, 256, 257, 511, 512, 600, 1500, 1<<20 + 513} {
-			data := make([]byte, size)
-			before := read(data)
-			for at := 0; at < size; at += max(1, size/200) {
-				data[at] ^= 0x10
-				if read(data) == before {
-					t.Fatalf("%d bytes: the one at %d is not read", size, at)
-				}
-				data[at] ^= 0x10
-			}
+		checkReads(t, kernels.ReadLoop(set))
+		if read := kernels.PrefetchingReadLoop(set, 4096); read != nil {
+			checkReads(t, read)
 		}
 	})
+}
+
+func checkReads(t *testing.T, read func([]byte) uint64) {
+	t.Helper()
+	for _, size := range []int{0, 1, 7, 8, 31, 32, 255, 256, 257, 511, 512, 600, 1500, 1<<20 + 513} {
+		data := make([]byte, size)
+		before := read(data)
+		for at := 0; at < size; at += max(1, size/200) {
+			data[at] ^= 0x10
+			if read(data) == before {
+				t.Fatalf("%d bytes: the one at %d is not read", size, at)
+			}
+			data[at] ^= 0x10
+		}
+	}
 }
 
 func TestPeakLoop(t *testing.T) {
@@ -46,19 +53,27 @@ func BenchmarkReadLoop(b *testing.B) {
 		memory[i] = 1
 	}
 	for _, set := range limitSets {
-		read := kernels.ReadLoop(set)
-		for name, stretch := range map[string]int{"memory": 16 << 20, "l2": 512 << 10} {
-			b.Run(fmt.Sprintf("isa=%s/from=%s", set, name), func(b *testing.B) {
-				needs(b, set)
-				b.SetBytes(int64(stretch))
-				at := 0
-				for b.Loop() {
-					read(memory[at : at+stretch])
-					if name == "memory" {
-						at = (at + stretch) % len(memory)
+		for _, ahead := range []int{0, 2048, 4096, 8192} {
+			read := kernels.ReadLoop(set)
+			if ahead > 0 {
+				read = kernels.PrefetchingReadLoop(set, ahead)
+			}
+			if read == nil {
+				continue
+			}
+			for name, stretch := range map[string]int{"memory": 16 << 20, "l2": 512 << 10} {
+				b.Run(fmt.Sprintf("isa=%s/from=%s/ahead=%d", set, name, ahead), func(b *testing.B) {
+					needs(b, set)
+					b.SetBytes(int64(stretch))
+					at := 0
+					for b.Loop() {
+						read(memory[at : at+stretch])
+						if name == "memory" {
+							at = (at + stretch) % len(memory)
+						}
 					}
-				}
-			})
+				})
+			}
 		}
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
 
@@ -34,4 +37,85 @@ func Example() {
 		fmt.Println(cert.Verdict, cert.Ratio.Estimate)
 	}
 	// Output: heuristic i2s
+}
+
+// regime is a setting ready for use: the kernel that it names and a pool of as many workers as it asks for.
+type regime struct {
+	tuner.Setting
+	kernel kernels.Kernel
+	pool   *kernels.Pool
+}
+
+// open looks up the kernel of a setting and starts its workers. A config that Plan returned names only kernels of this
+// build that this host can run, and no more threads than it has CPUs for.
+func open(s tuner.Setting, host probe.Host) (regime, error) {
+	kernel, ok := kernels.ByName(s.Kernel)
+	if !ok {
+		return regime{}, fmt.Errorf("kernel %s is not in this build", s.Kernel)
+	}
+	pool, err := kernels.NewPool(host.CPU.CPUs[:s.Threads])
+	return regime{s, kernel, pool}, err
+}
+
+// multiply sets sums to w times the tokens of x.
+func (r *regime) multiply(sums []int32, w *kernels.Packed, x *kernels.Activations) {
+	r.pool.Mul(&r.kernel, sums, w, x, r.Blocking)
+}
+
+// What was learned for a model says how its weights are packed, once for all batches, and which kernel, threads and
+// blocking multiply a token, a small batch, and the Batch tokens into which a prompt is cut. Pools that are idle cost
+// nothing, so every regime has its own; they must not run at the same time, as they use the same CPUs.
+func ExampleConfig() {
+	ctx := context.Background()
+	host, err := probe.Local(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	t, err := tuner.Open(tuner.Options{Host: &host})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer t.Close()
+	plan, err := t.Plan(ctx, "bitnet-b1.58-2b-4t")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	decode, err := open(plan.Config.Decode, host)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer decode.pool.Close()
+	prefill, err := open(plan.Config.Prefill, host)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer prefill.pool.Close()
+
+	const n, k = 64, 256
+	codes := make([]int8, n*k)
+	for i := range codes {
+		codes[i] = int8(i%3) - 1
+	}
+	weights, err := kernels.Pack(plan.Config.Layout, codes, n, k, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	prompt := kernels.NewActivations(prefill.Batch, k)
+	prompt.Random(1)
+	sums := make([]int32, prefill.Batch*n)
+	prefill.multiply(sums, weights, prompt)
+
+	token := kernels.NewActivations(1, k)
+	copy(token.X, prompt.X[:k]) // the first token of the prompt, alone
+	token.Sum[0] = prompt.Sum[0]
+	sum := make([]int32, n)
+	decode.multiply(sum, weights, token)
+	fmt.Println("decode and prefill agree:", slices.Equal(sum, sums[:n]))
+	// Output: decode and prefill agree: true
 }

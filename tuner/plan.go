@@ -202,7 +202,7 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 // none as wide, so it says nothing about the widest here.
 func (p Problem) narrower(c Config) bool {
 	for _, r := range Regimes {
-		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.widest().Needs {
+		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.in(c.Layout).widest().Needs {
 			return true
 		}
 	}

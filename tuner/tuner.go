@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -135,7 +134,7 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, Layout: kernels.I2S}, nil
+	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed}, nil
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
@@ -226,11 +225,15 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	return n, err
 }
 
+// liveSample is the least time of a sample on the live CPU, several layers of a decode pass: as long as the tick in which
+// the kernel counts stolen time.
+const liveSample = 10 * time.Millisecond
+
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {
-	cpu, err := target.NewCPU(ctx, p.Host, p.Model, target.CPUOptions{Layout: p.Layout, Seed: seed})
-	if err != nil {
+	shelf := target.NewShelf(p.Host, p.Model, p.held(), target.CPUOptions{Seed: seed})
+	if _, err := shelf.Hold(ctx, DefaultLayout); err != nil {
 		return Rig{}, err
 	}
-	return Rig{Target: cpu, Timer: &measure.Timer{Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+	return Rig{Target: shelf, Timer: &measure.Timer{MinSample: liveSample, Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
 }

@@ -37,6 +37,7 @@ from another limit or a host like this one, else a heuristic from facts. The sou
 	}
 	a.modelFlag(cmd, &model)
 	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
+	completeFlag(cmd, "for", words(sortedKeys(forms)...))
 	cmd.Flags().BoolVar(&requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	return cmd
 }

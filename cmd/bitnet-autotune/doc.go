@@ -33,6 +33,14 @@ decimals: its format has a version, and a build that reads version 1 must read w
 
 2026-11-21: github.com/rs/zerolog writes the log lines, for people on stderr. The library packages do not log.
 
+2026-11-21: gonum.org/v1/plot draws the roofline of bench as SVG. The road not taken is to print the points for gnuplot,
+which few servers have. Its axis labels take up room as if a logarithmic scale were linear, so we write them ourselves.
+
+2026-11-21: a format that only one verb prints is an annotation of that verb; every other verb refuses it as wrong use. The
+road not taken is a flag of that verb which hides the global one: BITNET_AUTOTUNE_FORMAT would mean two things.
+
+2026-11-21: an interrupted bench prints what it has and ends with code 3, as a tune that could not decide does.
+
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */
 package main

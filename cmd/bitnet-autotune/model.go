@@ -14,16 +14,21 @@ import (
 
 // modelFlag adds --model with completion over the presets.
 func (a *app) modelFlag(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "model", "", "preset name (see models) or path to a GGUF file")
-	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
-		panic("cmd: completion for a flag just defined")
-	}
+	optionalModelFlag(cmd, value, "preset name (see models) or path to a GGUF file")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *value == "" {
 			return usage(fmt.Errorf("--model: a preset name (see bitnet-autotune models) or the path of a GGUF file"))
 		}
 		return run(cmd, args)
+	}
+}
+
+// optionalModelFlag adds --model for a verb that also does without.
+func optionalModelFlag(cmd *cobra.Command, value *string, help string) {
+	cmd.Flags().StringVar(value, "model", "", help)
+	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
+		panic("cmd: completion for a flag just defined")
 	}
 }
 

@@ -33,17 +33,19 @@ func newProgress(a *app) *progress {
 	return p
 }
 
-func (p *progress) show(e tuner.Event) {
-	phase := e.Phase + string(e.Regime)
+func (p *progress) show(e tuner.Event) { p.say(e.Phase+string(e.Regime), p.line(e)) }
+
+// say shows a line; where nobody watches, the first of a phase and then one now and again.
+func (p *progress) say(phase, line string) {
 	if p.terminal {
-		fmt.Fprintf(p.app.err, "\r\x1b[K%s", cut(p.line(e), p.width-1))
+		fmt.Fprintf(p.app.err, "\r\x1b[K%s", cut(line, p.width-1))
 		return
 	}
 	if phase == p.phase && time.Since(p.last) < logEvery {
 		return
 	}
 	p.phase, p.last = phase, time.Now()
-	p.app.log.Info().Msg(p.line(e))
+	p.app.log.Info().Msg(line)
 }
 
 func (p *progress) line(e tuner.Event) string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,11 +72,13 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", defaultStore(), "state directory")
-	flags.StringVar(&a.format, "format", "text", "what to print: text or json")
-	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: debug, info, warn, error")
+	flags.StringVar(&a.format, "format", "text", "what to print: text or json; bench also csv or markdown")
+	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: "+strings.Join(logLevels, ", "))
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
 		a.verifyVerb(), a.benchVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.versionVerb())
+	completeFlag(root, "format", func(verb *cobra.Command) []string { return formatsOf(verb) })
+	completeFlag(root, "log-level", words(logLevels...))
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.InitDefaultCompletionCmd() // keeps the writer it finds
@@ -102,18 +105,33 @@ func wantVerb(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
+// logLevels are the values of --log-level.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+// moreFormats is the annotation of a verb that prints in other formats besides text and json: their names, with commas.
+const moreFormats = "formats"
+
+// formatsOf are the values of --format that a verb knows.
+func formatsOf(verb *cobra.Command) []string {
+	formats := []string{"text", "json"}
+	if more := verb.Annotations[moreFormats]; more != "" {
+		formats = append(formats, strings.Split(more, ",")...)
+	}
+	return formats
+}
+
 // settle fills the flags that were not given from the environment and the config file, and sets the log up.
 func (a *app) settle(cmd *cobra.Command, _ []string) error {
 	sources, err := fillFlags(cmd, os.LookupEnv)
 	if err != nil {
 		return usage(err)
 	}
-	if a.format != "text" && a.format != "json" {
-		return usage(fmt.Errorf("--format %q: text or json", a.format))
+	if formats := formatsOf(cmd); !slices.Contains(formats, a.format) {
+		return usage(fmt.Errorf("--format %q: %s prints %s", a.format, cmd.CommandPath(), alternatives(formats)))
 	}
 	level, err := zerolog.ParseLevel(a.level)
 	if err != nil || a.level == "" {
-		return usage(fmt.Errorf("--log-level %q: debug, info, warn or error", a.level))
+		return usage(fmt.Errorf("--log-level %q: %s", a.level, alternatives(logLevels)))
 	}
 	if a.quiet {
 		level = zerolog.ErrorLevel

@@ -117,10 +117,15 @@ func lookUp(ts *testscript.TestScript, path string) any {
 	return doc
 }
 
-// writeGGUF writes a small real I2_S file: gguf FILE.
+// writeGGUF writes a small real file, of I2_S unless another layout is given: gguf FILE [LAYOUT].
 func writeGGUF(ts *testscript.TestScript, neg bool, args []string) {
-	var m model.Model = modeltest.Small()
-	ts.Check(modeltest.WriteI2S(ts.MkAbs(args[0]), m, 1))
+	layout := "i2_s"
+	if len(args) > 1 {
+		layout = args[1]
+	}
+	ts.Check(modeltest.Write(ts.MkAbs(args[0]), modeltest.Small(), layout, 1, func(int, int) model.TileParameters {
+		return model.TileParameters{BM: 128, BK: map[string]int{"tl1": 128, "tl2": 96}[layout], Bm: 32}
+	}))
 }
 
 // foreign makes a sound database that is not a history: foreign FILE.

@@ -272,8 +272,21 @@ func (f *File) checkType(m *Model) {
 	case "i2_s":
 		m.warn("i2_s has three byte orders and the file does not tell which: assumed is that of x86 (blocks of 128); weights packed on ARM (blocks of 64), or on x86 without ACT_PARALLEL (4 rows), decode to garbage")
 	case "tl1", "tl2":
-		m.warn("%s is packed for the tile sizes of the build that wrote it, which the file does not tell: its shapes are known, its weights cannot be loaded", m.FileType)
+		m.warn("%s", f.tileWarning(m.FileType))
 	}
+}
+
+// tileWarning tells what is assumed of the tiles of the tensors of kind, or that nothing can be.
+func (f *File) tileWarning(kind string) string {
+	for _, t := range f.Tensors {
+		if t.Type != kind {
+			continue
+		}
+		if _, err := f.publishedTiles(t); err != nil {
+			return fmt.Sprintf("%s is packed in the tiles of the build that wrote it, which the file does not tell: its shapes are known, but its weights cannot be loaded without them", kind)
+		}
+	}
+	return fmt.Sprintf("%s is packed in the tiles of the build that wrote it, which the file does not tell: assumed are those of setup_env.py of bitnet.cpp; weights packed in others are loaded in the wrong order", kind)
 }
 
 func (m *Model) warn(format string, args ...any) {

@@ -22,15 +22,14 @@ func blocks(weights, bytes, perRow uint64) func(n, k uint64) (uint64, bool) {
 // twoBit is the size of I2_S and TL1: N*K/4 bytes of codes, a float32 scale, and padding to 32 bytes.
 func twoBit(n, k uint64) (uint64, bool) { return n*k/4 + 32, n*k%4 == 0 }
 
-// tl2Bytes is the size of TL2: 5 bits for every three weights but those of 256 columns, which take 4 bits for every
-// two, rounded up to 32 bytes, and 32 bytes for the scale (bitnet.cpp, ggml_nbytes and its converter).
+// tl2Bytes is the size of TL2: its codes, rounded up to 32 bytes, and 32 bytes for the scale (bitnet.cpp, ggml_nbytes).
 func tl2Bytes(n, k uint64) (uint64, bool) {
-	if k < 256 {
-		return 0, false
-	}
-	codes := (k-256)*n/3*5/8 + 256*n/2*4/8
-	return (codes+31)/32*32 + 32, true
+	return (tl2Codes(n, k)+31)/32*32 + 32, k >= 256
 }
+
+// tl2Codes is the size of the codes of TL2: 5 bits for every three weights but those of 256 columns, which take 4 bits for
+// every two. Its converter fills up with zeros where fewer columns than 256 are in twos.
+func tl2Codes(n, k uint64) uint64 { return (k-256)*n/3*5/8 + 256*n/2*4/8 }
 
 // formats lists what the type ids mean: in mainline ggml, and where they differ in the forks that run BitNet models,
 // bitnet.cpp (36 to 39) and ik_llama.cpp (from 97).

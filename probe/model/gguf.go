@@ -119,6 +119,8 @@ func (f *File) saysTL2() bool {
 // quote writes a metadata value with its type, for messages.
 func quote(value any) string {
 	switch v := value.(type) {
+	case nil:
+		return "missing"
 	case Skipped:
 		return fmt.Sprintf("%d x %s", v.Count, v.Type)
 	case string:

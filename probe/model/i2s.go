@@ -1,100 +1,78 @@
 package model
 
-import (
-	"fmt"
-	"math"
+import "fmt"
+
+// I2SOrder is one of the three ways in which bitnet.cpp packs I2_S. All have four weights in a byte, the first in the top
+// two bits, as codes 0, 1, 2 for -1, 0, 1; they differ in how far apart these four are.
+type I2SOrder string
+
+const (
+	// I2SBlocks128 has blocks of 128 weights, four 32 apart in a byte: x86 builds of bitnet.cpp, its converters,
+	// ik_llama.cpp and the published files.
+	I2SBlocks128 I2SOrder = "blocks of 128"
+	// I2SBlocks64 has blocks of 64 weights, four 16 apart in a byte: quantised by an ARM build.
+	I2SBlocks64 I2SOrder = "blocks of 64"
+	// I2SRows4 has those of one column of four consecutive rows in a byte: quantised by an x86 build without
+	// ACT_PARALLEL.
+	I2SRows4 I2SOrder = "rows of 4"
 )
 
 // blockWeights is how many weights an I2_S block of the x86 layout holds, in a quarter as many bytes.
 const blockWeights = 128
 
-// maxCodes bounds the codes of one tensor in memory: 8 GiB, ten times the largest matmul of a 405B model (53248 x 16384).
-const maxCodes = 1 << 33
-
-// Ternary loads the weights of an I2_S tensor: n*k codes of -1, 0 or 1, row by row, and what a weight of 1 stands for.
-//
-// It reads the layout that x86 builds of bitnet.cpp, its converters and ik_llama.cpp write: blocks of 128 weights in 32
-// bytes, byte j = w[j]<<6 | w[32+j]<<4 | w[64+j]<<2 | w[96+j] with w = code + 1, and a float32 scale behind the last
-// block. Two other layouts share the type id and nothing in the file tells them apart: see the Caveats of the package.
-// Every other type is refused, with the reason.
-func (f *File) Ternary(name string) (codes []int8, scale float32, n, k int, err error) {
-	t, err := f.i2s(name)
-	if err == nil {
-		codes, scale, err = f.unpack(t)
+// stride is how far apart the four weights of a byte are in rows of k weights; 0 for an unknown order.
+func (o I2SOrder) stride(k int) int {
+	switch o {
+	case "", I2SBlocks128:
+		return blockWeights / 4
+	case I2SBlocks64:
+		return 16
+	case I2SRows4:
+		return k
 	}
-	if err != nil {
-		return nil, 0, 0, 0, fmt.Errorf("model: load tensor %q: %w", shorten(name), err)
-	}
-	return codes, scale, int(t.N()), int(t.K()), nil
+	return 0
 }
 
-// i2s finds the tensor called name and refuses it if it is not I2_S.
-func (f *File) i2s(name string) (Tensor, error) {
-	for _, t := range f.Tensors {
-		if t.Name != name {
-			continue
-		}
-		switch {
-		case t.Type == "tl1" || t.Type == "tl2":
-			return t, fmt.Errorf("is %s, packed for the tile sizes of the build that wrote it, which the file does not name: want i2_s", t.Type)
-		case t.Ternary && t.Type != "i2_s":
-			return t, fmt.Errorf("is %s, which has a scale for each block or row rather than one: want i2_s", t.Type)
-		case !t.Ternary:
-			return t, fmt.Errorf("is %s, which is not ternary: want i2_s", t.Type)
-		case t.N()*t.K()%blockWeights != 0:
-			return t, fmt.Errorf("%d x %d weights are no whole number of blocks of %d", t.N(), t.K(), blockWeights)
-		case t.Bytes < t.N()*t.K()/4+4:
-			return t, fmt.Errorf("its scale is missing: want it behind the codes")
-		case t.N()*t.K() > maxCodes:
-			return t, fmt.Errorf("%d x %d weights: want no more than %d in all", t.N(), t.K(), uint64(maxCodes))
-		}
-		return t, nil
+// i2s is the unpacker of I2_S.
+func (f *File) i2s(t Tensor, order I2SOrder) (unpacker, error) {
+	stride := order.stride(int(t.K()))
+	switch {
+	case stride == 0:
+		return nil, fmt.Errorf("unknown i2_s order %q: want %q, %q or %q", shorten(string(order)), I2SBlocks128, I2SBlocks64, I2SRows4)
+	case order == I2SRows4 && t.N()%4 != 0:
+		return nil, fmt.Errorf("%d rows: want a multiple of 4 for %s", t.N(), order)
+	case t.N()*t.K()%uint64(4*stride) != 0:
+		return nil, fmt.Errorf("%d x %d weights are no whole number of blocks of %d", t.N(), t.K(), 4*stride)
 	}
-	return Tensor{}, fmt.Errorf("no such tensor among the %d of the file", len(f.Tensors))
+	return func(codes []int8, _, _ int) (float32, error) {
+		c := f.data(t.Offset, uint64(len(codes)/4))
+		for at := 0; at < len(codes)/4; {
+			run := min(stride-at%stride, len(codes)/4-at, windowBytes)
+			packed := c.take(run)
+			if c.err != nil {
+				return 0, c.err
+			}
+			if bad := i2sRun(codes[at/stride*4*stride+at%stride:], packed, stride); bad >= 0 {
+				return 0, fmt.Errorf("byte %d holds the code 3, which i2_s does not have: the data is damaged", at+bad)
+			}
+			at += run
+		}
+		return f.tensorScale(t, uint64(len(codes)/4))
+	}, nil
 }
 
-// unpack reads and decodes t, a few hundred blocks at a time.
-func (f *File) unpack(t Tensor) ([]int8, float32, error) {
-	weights := t.N() * t.K()
-	codes := make([]int8, weights)
-	chunk := make([]byte, min(windowBytes, weights/4))
-	for done := uint64(0); done < weights; done += 4 * uint64(len(chunk)) {
-		chunk = chunk[:min(uint64(len(chunk)), (weights-done)/4)]
-		if _, err := f.src.ReadAt(chunk, int64(t.Offset+done/4)); err != nil {
-			return nil, 0, err
-		}
-		if bad := decode(codes[done:], chunk); bad >= 0 {
-			return nil, 0, fmt.Errorf("byte %d holds the code 3, which i2_s does not have: the data is damaged", done/4+uint64(bad))
-		}
-	}
-	scale, err := f.scale(int64(t.Offset + weights/4))
-	return codes, scale, err
-}
-
-// decode unpacks whole blocks of packed into codes, and returns the index of the first byte with a code of 3, or -1.
-func decode(codes []int8, packed []byte) int {
+// i2sRun unpacks bytes of one block, and returns the index of the first one with a code of 3, or -1.
+func i2sRun(codes []int8, packed []byte, stride int) int {
+	w0, w1 := codes[:len(packed)], codes[stride:][:len(packed)]
+	w2, w3 := codes[2*stride:][:len(packed)], codes[3*stride:][:len(packed)]
 	for i, b := range packed {
 		if b&(b>>1)&0x55 != 0 {
 			return i
 		}
-		w := codes[i/32*blockWeights+i%32:]
-		w[0] = int8(b>>6) - 1
-		w[32] = int8(b>>4&3) - 1
-		w[64] = int8(b>>2&3) - 1
-		w[96] = int8(b&3) - 1
+		w0[i] = int8(b>>6) - 1
+		w1[i] = int8(b>>4&3) - 1
+		w2[i] = int8(b>>2&3) - 1
+		w3[i] = int8(b&3) - 1
 	}
 	return -1
-}
-
-// scale reads the float32 at offset, in the byte order of the file.
-func (f *File) scale(offset int64) (float32, error) {
-	var b [4]byte
-	if _, err := f.src.ReadAt(b[:], offset); err != nil {
-		return 0, err
-	}
-	s := math.Float32frombits(f.order.Uint32(b[:]))
-	if math.IsNaN(float64(s)) || math.IsInf(float64(s), 0) {
-		return 0, fmt.Errorf("its scale is %v: want a number", s)
-	}
-	return s, nil
 }

@@ -141,11 +141,10 @@ func TestTernaryRefusals(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"tl1", 38, 128, make([]byte, 64), "is tl1, packed for the tile sizes"},
-		{"tl2", 39, 256, make([]byte, 96), "is tl2, packed for the tile sizes"},
-		{"tq2_0", 35, 256, make([]byte, 66), "is tq2_0, which has a scale for each block"},
-		{"iq2_bn", 135, 64, make([]byte, 20), "is iq2_bn, which has a scale for each block"},
-		{"f32", 0, 8, make([]byte, 32), "is f32, which is not ternary"},
+		{"tl1", 38, 128, make([]byte, 64), "is tl1 of 1 x 128, in tiles that the file does not tell"},
+		{"tl2", 39, 256, make([]byte, 96), "is tl2 of 1 x 256, in tiles that the file does not tell"},
+		{"iq2_bn_r4", 335, 64, make([]byte, 20), "is iq2_bn_r4, whose layout is not known here: want i2_s, tl1"},
+		{"f32", 0, 8, make([]byte, 32), "is f32, which is not ternary: want i2_s, tl1"},
 		{"half a block", 36, 64, make([]byte, 48), "no whole number of blocks"},
 		{"code 3", 36, 128, three, "byte 5 holds the code 3"},
 		{"scale NaN", 36, 128, nan, "its scale is NaN"},

@@ -12,7 +12,7 @@ import (
 // Tensor is one tensor of a file.
 type Tensor struct {
 	Name   string
-	Dims   []uint64 // as in the file: Dims[0] is the length of a row
+	Dims   []uint64 // as in the file: Dims[0] is the length of a row; a scalar has one of 1
 	TypeID uint32   // as in the file
 	Type   string   // what the type id means in this file: "i2_s", "f16" …; "type 137" where only the id is known
 	Offset uint64   // of its first byte, from the start of the file
@@ -61,11 +61,14 @@ func (c *cursor) tensors(n uint64) []Tensor {
 
 func (c *cursor) dims() []uint64 {
 	n := c.u32()
-	if c.err == nil && (n < 1 || n > 4) {
-		c.fail("%d dimensions: want 1 to 4", n)
+	if c.err == nil && n > 4 {
+		c.fail("%d dimensions: want 0 to 4", n)
 	}
 	if c.err != nil {
 		return []uint64{0}
+	}
+	if n == 0 { // a scalar: the scales that bitnet.cpp's converter writes for TL1 and TL2
+		return []uint64{1}
 	}
 	dims, weights := make([]uint64, n), uint64(1)
 	for i := range dims {

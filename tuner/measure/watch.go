@@ -20,8 +20,9 @@ type Counters struct {
 type guard struct {
 	watcher  Watcher
 	maxSteal float64
+	first    Counters
 	last     Counters
-	begun    bool          // last has been read
+	begun    bool          // first and last have been read
 	rise     time.Duration // before the last growth of Steal was seen, or when the guard began
 	risen    bool          // Steal has grown since the guard began
 	err      error         // of the first read that failed; the guard has then given up
@@ -34,7 +35,7 @@ func (g *guard) mark() {
 		return
 	}
 	if !g.begun {
-		g.begun, g.rise = true, now.At
+		g.begun, g.first, g.rise = true, now, now.At
 	} else if now.Steal > g.last.Steal {
 		g.rise, g.risen = g.last.At, true
 	}
@@ -44,7 +45,8 @@ func (g *guard) mark() {
 // disturbed reports whether the time since the last mark or disturbed was: the quota ran out, or more than maxSteal
 // of the CPU time was provably stolen. Steal comes in ticks, usually of 10 ms, often much longer than a sample; so a
 // growth is taken to have gathered evenly since the growth before, and the first, whose beginning nobody saw, counts
-// for one tick less.
+// for one tick less. Where the host always steals, that is how it is, and only twice the usual share is a disturbance:
+// else next to nothing would ever count.
 func (g *guard) disturbed() bool {
 	now, ok := g.read()
 	if !ok {
@@ -58,11 +60,23 @@ func (g *guard) disturbed() bool {
 		if !g.risen {
 			proven -= now.StealTick
 		}
-		excessive = float64(proven) > g.maxSteal*float64(now.At-g.rise)
+		excessive = float64(proven) > max(g.maxSteal, 2*g.usualSteal())*float64(now.At-g.rise)
 		g.rise, g.risen = g.last.At, true
 	}
 	g.last = now
 	return throttled || excessive
+}
+
+// usualAfter is how long a guard watches before it knows what is usual: a hundred ticks.
+const usualAfter = time.Second
+
+// usualSteal is the share of CPU time that was stolen from the first mark to the last; 0 before usualAfter.
+func (g *guard) usualSteal() float64 {
+	watched := g.last.At - g.first.At
+	if watched < usualAfter {
+		return 0
+	}
+	return float64(g.last.Steal-g.first.Steal) / float64(watched)
 }
 
 func (g *guard) read() (Counters, bool) {

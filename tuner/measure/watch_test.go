@@ -36,6 +36,7 @@ func TestGuardCensors(t *testing.T) {
 		{"a tick every 50 ms is a fifth", script{at(0, 0), at(1, 10), at(51, 20)}, []bool{false, true}},
 		{"a tick every second is 1 %", script{at(0, 0), at(1, 10), at(1001, 20)}, []bool{false, false}},
 		{"the second tick counts from before the first", script{at(0, 0), at(400, 10), at(401, 20), at(402, 20)}, []bool{false, false, false}},
+		{"a tenth all along is usual", script{at(0, 0), at(1000, 100), at(1100, 110), at(1200, 160)}, []bool{true, false, true}},
 		{"old totals are not growth", script{at(9000, 500), at(9001, 500)}, []bool{false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,10 +40,12 @@ type CPU struct {
 	budget  uint64 // bytes that the weights may take, and half as much again the inputs and outputs; 0 = unknown
 	note    string
 	place   string // what Residency returns
+	cached  bool   // the weights fit the caches
 
 	turn       chan struct{} // held by whoever uses what follows
 	closed     bool
 	weights    *weights
+	next       int                   // the matmul to run next, whatever the arm
 	pools      map[int]*kernels.Pool // by number of threads
 	references map[*kernels.Packed]*reference
 	batch      int                          // the largest so far: what inputs and outputs have room for
@@ -100,7 +102,9 @@ func (c *CPU) open(ctx context.Context) (err error) {
 	if c.weights, err = newWeights(ctx, c.format, c.model.Layer(), layers, c.options.Seed, pool); err != nil {
 		return err
 	}
-	c.place = residency(c.weights.memory, cacheBytes(c.host.CPU))
+	cache := cacheBytes(c.host.CPU)
+	c.place = residency(c.weights.memory, cache)
+	c.cached = uint64(len(c.weights.memory.Bytes)) <= cache
 	return nil
 }
 
@@ -237,12 +241,12 @@ func (c *CPU) pool(threads int) (*kernels.Pool, error) {
 	return pool, err
 }
 
-// Prepare implements Target. One iteration of the subject is, for Decode and SmallBatch, a pass through all matmuls of
-// the model in order; for Prefill, the matmuls of one layer, the next one each time, so that its weights come from
-// memory. Activations are made and quantised once, before: a subject's time is that of the matmuls alone.
+// Prepare implements Target. One iteration of the subject is the matmuls of one layer in order, of the next one each
+// time, whatever arm ran before: so the weights come from as far as they do in a real pass. Activations are made and
+// quantised once, before: a subject's time is that of the matmuls alone.
 //
-// The outputs of every distinct shape are verified here (see reference), and those of the last matmul again after
-// every Run of the subject, outside its time.
+// The outputs of every distinct shape are verified here (see reference), and after every Run of the subject those of a
+// matmul of the last layer again, outside its time.
 func (c *CPU) Prepare(ctx context.Context, regime Regime, arm Arm) (measure.Subject, error) {
 	fail := func(err error) (measure.Subject, error) {
 		return measure.Subject{}, fmt.Errorf("target: prepare %s for %s: %w", arm.Kernel, regime, err)
@@ -256,15 +260,14 @@ func (c *CPU) Prepare(ctx context.Context, regime Regime, arm Arm) (measure.Subj
 	if err != nil {
 		return fail(err)
 	}
-	p, err := c.pass(regime, arm, kernel)
+	p, err := c.pass(arm, kernel)
 	if err != nil {
 		return fail(err)
 	}
 	if err := p.verify(ctx); err != nil {
 		return fail(err)
 	}
-	tokens := float64(arm.Batch) * float64(p.stride) / float64(len(c.model.Layer())*c.model.Layers)
-	return measure.Subject{Name: arm.String(), Units: tokens, Run: p.run}, nil
+	return measure.Subject{Name: arm.String(), Units: float64(arm.Batch) / float64(c.model.Layers), Run: p.run}, nil
 }
 
 // check finds the kernel of an arm and refuses what this target cannot do, naming the field.

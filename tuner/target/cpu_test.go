@@ -17,6 +17,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
 // odd is a model of two layers whose shapes fit no block.
@@ -94,7 +95,7 @@ func verifyAndRun(t *testing.T, c *CPU, k kernels.Kernel, tile kernels.Tile) {
 		threads, batch, chunk int
 		units                 float64
 	}{
-		{Decode, 1, 1, 0, 1}, {Decode, 2, 1, 0, 1}, {Decode, 2, 1, 32, 1}, {SmallBatch, 2, 5, 0, 5}, {Prefill, 2, 37, 0, 18.5}, {Prefill, 1, 37, 48, 18.5},
+		{Decode, 1, 1, 0, 0.5}, {Decode, 2, 1, 0, 0.5}, {Decode, 2, 1, 32, 0.5}, {SmallBatch, 2, 5, 0, 2.5}, {Prefill, 2, 37, 0, 18.5}, {Prefill, 1, 37, 48, 18.5},
 	} {
 		arm := Arm{Layout: k.Layout, Kernel: k.Name, Threads: tc.threads, Batch: tc.batch,
 			Blocking: kernels.Blocking{Tile: tile, PrefetchBytes: 4096, ChunkRows: tc.chunk}}
@@ -385,8 +386,11 @@ func TestMemoryBudget(t *testing.T) {
 			arm := decodeArm
 			arm.Threads = 1
 			s, err := c.Prepare(t.Context(), Decode, arm)
-			if want := float64(tc.layers) / 10; err != nil || s.Units != want {
-				t.Errorf("decode: %v tokens per iteration, %v; want %v", s.Units, err, want)
+			if err != nil || s.Units != 0.1 {
+				t.Errorf("decode: %v tokens per iteration, %v; want a tenth, as a layer is of the model", s.Units, err)
+			}
+			if got := len(c.weights.matmuls) / c.weights.perLayer; got != tc.layers {
+				t.Errorf("holds %d layers, want %d", got, tc.layers)
 			}
 			if r, err := c.ReadSubject(1); err != nil || r.Units != float64(tc.layers)/10 {
 				t.Errorf("read loop: %v tokens per iteration, %v", r.Units, err)
@@ -413,6 +417,29 @@ func TestBatchBeyondMemory(t *testing.T) {
 		}
 		if batch > 300 && (!errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "batch")) {
 			t.Errorf("batch %d: error %v, want ErrOutOfMemory and the batch", batch, err)
+		}
+	}
+}
+
+// TestArmsGoOnWhereTheLastOneStopped: an arm that began with the layer its rival has just used would find it in a cache.
+func TestArmsGoOnWhereTheLastOneStopped(t *testing.T) {
+	c := openCPU(t, nil)
+	var arms []measure.Subject
+	for _, threads := range []int{1, 2} {
+		arm := decodeArm
+		arm.Threads = threads
+		s, err := c.Prepare(t.Context(), Decode, arm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arms = append(arms, s)
+	}
+	for i, s := range []measure.Subject{arms[0], arms[1], arms[1], arms[0], arms[1]} {
+		if want := i % odd.Layers * c.weights.perLayer; c.next != want {
+			t.Errorf("sample %d begins with matmul %d, want %d", i, c.next, want)
+		}
+		if _, err := s.Run(t.Context(), 1); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

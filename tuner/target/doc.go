@@ -8,7 +8,7 @@
 //	c, err := target.NewCPU(ctx, host, model, target.CPUOptions{Layout: kernels.I2S})
 //	defer c.Close()
 //	s, err := c.Prepare(ctx, target.Decode, arm) // verified
-//	elapsed, err := s.Run(ctx, 10)               // ten passes through all ternary matmuls of the model
+//	elapsed, err := s.Run(ctx, 10)               // the matmuls of the next ten layers
 //
 // It holds random ternary weights for every layer, each matmul its own, in order of use: a decode pass finds its
 // weights as cold, or as warm, as a real one does. The time is that of the matmuls with their barriers. Quantising the
@@ -18,6 +18,9 @@
 // Every arm is verified before it is timed, and after every run again: see the type reference for how this takes
 // milliseconds at any batch.
 //
+// [Bank] is for tables of kernels: distinct matrices of one shape, which any kernel of their layout may multiply in turn,
+// beside the loops that are their limits.
+//
 // # Caveats
 //
 // Fewer layers than the model has are held where memory is short: [CPU.Note]. A model that fits into the last-level
@@ -25,7 +28,7 @@
 //
 // A context is looked at between two matmuls. One matmul by the generic kernel at a large batch takes seconds.
 //
-// One run of Prefill is checked in the last layer that it went through; the first check of a layer takes a few tens of
+// A run is checked in one matmul of the last layer that it went through; the first check of a layer takes a few tens of
 // milliseconds, outside the time that is reported.
 //
 // # Decisions
@@ -35,6 +38,10 @@
 //
 // 2026-11-21. Results are checked by Freivalds' method for all outputs and by value for some rows, instead of a full
 // reference product: at batch 512 that would take half a minute for one arm of a 2B model.
+//
+// 2026-11-21. An iteration is one layer, the next one whatever arm ran before, and not the whole model: a pass with eight
+// tokens took 0.6 s on a slow host, where a duel then had time for four blocks. With a place of its own for each arm, the
+// second of a pair would find in the cache the layer that the first has just read.
 //
 // 2026-11-21. A pool of threads per thread count, all but one parked, instead of one pool that lets workers sit out: it
 // keeps the pool's protocol as simple as it is, and a search tries few thread counts.

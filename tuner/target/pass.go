@@ -16,8 +16,6 @@ type pass struct {
 	kernel kernels.Kernel
 	pool   *kernels.Pool
 	steps  []step
-	stride int // steps per iteration: all, or those of a layer
-	next   int // first step of the next iteration
 }
 
 // step is one matmul.
@@ -28,7 +26,7 @@ type step struct {
 }
 
 // pass gives an arm its threads, inputs and outputs.
-func (c *CPU) pass(regime Regime, arm Arm, kernel kernels.Kernel) (*pass, error) {
+func (c *CPU) pass(arm Arm, kernel kernels.Kernel) (*pass, error) {
 	if err := c.grow(arm.Batch); err != nil {
 		return nil, err
 	}
@@ -36,10 +34,7 @@ func (c *CPU) pass(regime Regime, arm Arm, kernel kernels.Kernel) (*pass, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{target: c, arm: arm, kernel: kernel, pool: pool, stride: len(c.weights.matmuls)}
-	if regime == Prefill {
-		p.stride = c.weights.perLayer
-	}
+	p := &pass{target: c, arm: arm, kernel: kernel, pool: pool}
 	inputs := make(map[int]*kernels.Activations)
 	for k, x := range c.inputs {
 		inputs[k] = firstTokens(x, arm.Batch)
@@ -146,19 +141,21 @@ func (p *pass) run(ctx context.Context, n int) (time.Duration, error) {
 }
 
 func (p *pass) timed(ctx context.Context, n int) (elapsed time.Duration, err error) {
-	give, err := p.target.take(ctx)
+	c := p.target
+	give, err := c.take(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer give()
-	last := p.steps[(p.next+n*p.stride+len(p.steps)-1)%len(p.steps)]
+	last := p.steps[c.weights.witness(c.next+(n-1)*c.weights.perLayer)]
 	poisonAll(last.dst)
 	defer enter(p.pool)()
+	c.settle(p.pool)
 	start := time.Now()
-	err = attempt(func() error { return p.iterate(ctx, n*p.stride) })
+	err = attempt(func() error { return p.iterate(ctx, n*c.weights.perLayer) })
 	elapsed = time.Since(start)
 	if err != nil {
-		p.next -= p.next % p.stride // back to where an iteration begins
+		c.next -= c.next % c.weights.perLayer // back to where a layer begins
 		return 0, err
 	}
 	if n > 0 {
@@ -172,8 +169,8 @@ func (p *pass) iterate(ctx context.Context, steps int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.mul(p.steps[p.next])
-		p.next = (p.next + 1) % len(p.steps)
+		p.mul(p.steps[p.target.next])
+		p.target.next = (p.target.next + 1) % len(p.steps)
 	}
 	return nil
 }

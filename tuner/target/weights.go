@@ -105,6 +105,23 @@ func share(m *kernels.Packed, workers, worker int) []byte {
 	return m.Data[at(rows.From):at(rows.To)]
 }
 
+// witness returns the matmul of a layer whose outputs are looked at after it: one of those that no later matmul of the
+// layer overwrites, as it has the last outputs of that many rows; another for each layer. first is any matmul of the
+// layer, counted on through as many passes as one likes.
+func (w *weights) witness(first int) int {
+	n := len(w.matmuls)
+	layer := ((first%n + n) % n) / w.perLayer
+	seen := make(map[int]bool) // by rows
+	var survivors []int
+	for i := (layer+1)*w.perLayer - 1; i >= layer*w.perLayer; i-- {
+		if rows := w.matmuls[i].N; !seen[rows] {
+			seen[rows] = true
+			survivors = append(survivors, i)
+		}
+	}
+	return survivors[layer%len(survivors)]
+}
+
 // samples returns one matmul of each distinct shape: of those of a shape the last one in order of use, whose outputs
 // are still there after a pass.
 func (w *weights) samples() []*kernels.Packed {

@@ -7,26 +7,43 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-const streams = 8 // vectors per round, each with an accumulator of its own
+const (
+	streams = 8 // vectors per round, each with an accumulator of its own
+	line    = 64
+)
 
 func main() {
 	ConstraintExpr("!purego")
-	read("readAVX2", 32, []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}, func(v Op, acc VecPhysical) { VPXOR(v, acc, acc) })
-	read("readAVX512", 64, []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7}, func(v Op, acc VecPhysical) { VPXORQ(v, acc, acc) })
+	y, z := []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}, []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7}
+	read("readAVX2", 32, y, func(v Op, acc VecPhysical) { VPXOR(v, acc, acc) }, false)
+	read("readAheadAVX2", 32, y, func(v Op, acc VecPhysical) { VPXOR(v, acc, acc) }, true)
+	read("readAVX512", 64, z, func(v Op, acc VecPhysical) { VPXORQ(v, acc, acc) }, false)
+	read("readAheadAVX512", 64, z, func(v Op, acc VecPhysical) { VPXORQ(v, acc, acc) }, true)
 	peakAVX2()
 	peakVNNI()
 	Generate()
 }
 
-// read xors rounds x streams vectors from p on.
-func read(name string, vector int, acc []VecPhysical, xor func(Op, VecPhysical)) {
-	TEXT(name, NOSPLIT, "func(p *byte, rounds int) uint64")
+// read xors rounds x streams vectors from p on. One that prefetches asks for every line that is some bytes ahead.
+func read(name string, vector int, acc []VecPhysical, xor func(Op, VecPhysical), prefetches bool) {
+	signature := "func(p *byte, rounds int) uint64"
+	if prefetches {
+		signature = "func(p *byte, rounds int, ahead int) uint64"
+	}
+	TEXT(name, NOSPLIT, signature)
 	p, rounds := Load(Param("p"), GP64()), Load(Param("rounds"), GP64())
+	var ahead Register
+	if prefetches {
+		ahead = Load(Param("ahead"), GP64())
+	}
 	for _, a := range acc {
 		VPXOR(a.AsY(), a.AsY(), a.AsY())
 	}
 	Label(name)
 	for i, a := range acc {
+		if prefetches && i*vector%line == 0 {
+			PREFETCHT0(Mem{Base: p, Index: ahead, Scale: 1, Disp: i * vector})
+		}
 		xor(Mem{Base: p, Disp: i * vector}, a)
 	}
 	ADDQ(U32(streams*vector), p)

@@ -19,49 +19,56 @@ func Small() model.Model {
 	return model.Model{Name: "small", Architecture: "bitnet-b1.58", Layers: 3, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Tied: true}
 }
 
-// Weights returns the n*k ternary codes, row by row, and the scale that WriteI2S gives the tensor called name.
+// Weights returns the n*k ternary codes, row by row, and the scale that Write gives the tensor called name. The scale is
+// one that half precision can hold.
 func Weights(seed uint64, name string, n, k int) (codes []int8, scale float32) {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+	scale = 0.5 + float32(rng.IntN(512))/1024
 	codes = make([]int8, n*k)
 	for i := range codes {
 		codes[i] = int8(rng.IntN(3)) - 1
 	}
-	return codes, 0.5 + rng.Float32()
+	return codes, scale
 }
 
-// WriteI2S writes a GGUF file with the dimensions of m, whose ternary tensors are packed as x86 builds of bitnet.cpp do,
-// from the weights that Weights makes of seed. Every input size of m has to be a multiple of 128.
+// WriteI2S is Write of i2_s. Every input size of m has to be a multiple of 128.
 func WriteI2S(path string, m model.Model, seed uint64) error {
-	f := newFile(m, "i2_s", 16)
+	return Write(path, m, "i2_s", seed, nil)
+}
+
+// Write writes a GGUF file with the dimensions of m, whose ternary tensors are packed in layout from the weights that
+// Weights makes of seed: as x86 builds of bitnet.cpp pack i2_s; as its converter packs tl1 and tl2, in the tiles that
+// tiles returns for a shape and with each scale in a tensor of its own without dimensions; as ggml packs tq1_0 and tq2_0
+// and ik_llama.cpp iq1_bn and iq2_bn.
+func Write(path string, m model.Model, layout string, seed uint64, tiles func(n, k int) model.TileParameters) error {
+	f := newFile(m, layout, 16, layout == "tl1" || layout == "tl2")
 	return f.write(path, func(w *bufio.Writer, t tensor) error {
-		if t.kind != typeIDs["i2_s"] {
-			_, err := w.Write(make([]byte, t.bytes))
-			return err
+		data, n, k := make([]byte, t.bytes), int(t.n), int(t.k)
+		if name, ok := strings.CutSuffix(t.name, "_scale"); ok {
+			_, scale := Weights(seed, name, 0, 0)
+			binary.LittleEndian.PutUint32(data, math.Float32bits(scale))
+		} else if t.kind == typeIDs[layout] {
+			codes, scale := Weights(seed, t.name, n, k)
+			switch layout {
+			case "tl1":
+				copy(data, PackTL1(codes, n, k, tiles(n, k)))
+			case "tl2":
+				copy(data, PackTL2(codes, n, k, tiles(n, k)))
+			default:
+				copy(data, packs[layout](codes, scale, n, k))
+			}
 		}
-		codes, scale := Weights(seed, t.name, int(t.n), int(t.k))
-		_, err := w.Write(Pack(codes, scale))
+		_, err := w.Write(data)
 		return err
 	})
-}
-
-// Pack is the x86 I2_S layout of codes: byte j of a block of 128 is w[j]<<6 | w[32+j]<<4 | w[64+j]<<2 | w[96+j] with
-// w = code + 1; then the scale and 28 bytes of padding. len(codes) has to be a multiple of 128.
-func Pack(codes []int8, scale float32) []byte {
-	packed := make([]byte, len(codes)/4, len(codes)/4+32)
-	for i, c := range codes {
-		block, field, j := i/128, i%128/32, i%32
-		packed[block*32+j] |= byte(c+1) << (6 - 2*field)
-	}
-	packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(scale))
-	return append(packed, make([]byte, 28)...)
 }
 
 // WriteSparse writes the header of a full-size file with the dimensions of m and as many tokens as it has, and leaves the
 // data a hole. layout is the type of the ternary tensors: i2_s, tl1, tl2, tq1_0, tq2_0, iq1_bn or iq2_bn.
 func WriteSparse(path string, m model.Model, layout string) error {
-	return newFile(m, layout, m.Vocab).write(path, nil)
+	return newFile(m, layout, m.Vocab, false).write(path, nil)
 }
 
 // typeIDs and fileTypes are what files call the layouts.
@@ -74,7 +81,7 @@ var (
 type tensor struct {
 	name  string
 	kind  uint32
-	n, k  uint64 // n = 0: one dimension
+	n, k  uint64 // n = 0: one dimension; k = 0: none
 	bytes uint64
 }
 
@@ -83,11 +90,12 @@ type file struct {
 	header  Writer
 	tensors []tensor
 	bytes   uint64 // of data
+	apart   bool   // ternary tensors have their scale in a tensor of its own
 }
 
 // newFile lays out a file like those of bitnet.cpp's converters.
-func newFile(m model.Model, layout string, tokens int) *file {
-	f := new(file)
+func newFile(m model.Model, layout string, tokens int, apart bool) *file {
+	f := &file{apart: apart}
 	w, arch := &f.header, m.Architecture+"."
 	w.String("general.architecture", m.Architecture)
 	w.String("general.name", m.Name)
@@ -140,13 +148,23 @@ func (f *file) body(m model.Model, layout string) {
 // add puts a tensor behind the others.
 func (f *file) add(name, layout string, n, k uint64) {
 	dims := []uint64{k, n}
-	if n == 0 {
+	switch {
+	case k == 0:
+		dims = nil
+	case n == 0:
 		dims = dims[:1]
 	}
-	t := tensor{name: name, kind: typeIDs[layout], n: n, k: k, bytes: size(layout, max(n, 1), k)}
+	t := tensor{name: name, kind: typeIDs[layout], n: n, k: k, bytes: size(layout, max(n, 1), max(k, 1))}
+	ternary := layout != "f16" && layout != "f32"
+	if f.apart && ternary {
+		t.bytes -= 32
+	}
 	f.header.Tensor(name, t.kind, f.bytes, dims...)
 	f.tensors = append(f.tensors, t)
 	f.bytes += (t.bytes + 31) / 32 * 32
+	if f.apart && ternary {
+		f.add(name+"_scale", "f32", 0, 0)
+	}
 }
 
 // size is how many bytes n rows of k weights take.

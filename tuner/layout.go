@@ -1,0 +1,191 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// DefaultLayout is the layout of the default, which is what an engine uses that nobody tuned.
+const DefaultLayout = kernels.I2S
+
+// A deployment holds its weights once, so one layout serves all regimes. Each regime is searched over all layouts and
+// duels the best arm of each with the default; then the layout is chosen by what the duels say of the whole request.
+
+// LayoutVerdict is what one layout would mean for the requests of an objective.
+type LayoutVerdict struct {
+	Layout kernels.Layout `json:"layout"`
+	Bytes  int64          `json:"bytes"` // of all ternary weights
+	// RepackSeconds is what one thread takes to bring the weights into the layout, extrapolated from one block; 0 unknown.
+	RepackSeconds float64 `json:"repack_seconds"`
+	// Ratio is the default's request time over this layout's, by the duels; 0 where not every regime of the request was proven in it.
+	Ratio  float64 `json:"ratio"`
+	Chosen bool    `json:"chosen"`
+	Reason string  `json:"reason"`
+}
+
+// in is the problem bound to one layout.
+func (p Problem) in(layout kernels.Layout) Problem {
+	p.Layout = layout
+	return p
+}
+
+// layouts are those worth trying: the one that was asked for, else the default's and every other one for which this
+// host has a SIMD kernel.
+func (p Problem) layouts() []kernels.Layout {
+	if p.Layout != "" {
+		return []kernels.Layout{p.Layout}
+	}
+	list := []kernels.Layout{DefaultLayout}
+	for _, layout := range kernels.Layouts() {
+		if layout != DefaultLayout && p.in(layout).widest().Needs != 0 {
+			list = append(list, layout)
+		}
+	}
+	return list
+}
+
+// held are the layouts that a run measures on: those worth trying and the default's.
+func (p Problem) held() []kernels.Layout {
+	list := p.layouts()
+	if !slices.Contains(list, DefaultLayout) {
+		list = append(list, DefaultLayout)
+	}
+	return list
+}
+
+// layoutBytes is what all ternary weights take in a layout.
+func (p Problem) layoutBytes(layout kernels.Layout) int64 {
+	format, _ := kernels.FormatOf(layout)
+	var sum int64
+	for _, s := range p.Model.Shapes {
+		sum += int64(s.Count) * int64(format.Bytes(s.N, s.K))
+	}
+	return sum
+}
+
+// bind fixes the layout where earlier runs proved a regime that this run will not measure: the weights lie in the layout
+// of that proof.
+func (r *tune) bind(snapshot *history.Snapshot) {
+	if r.problem.Layout != "" {
+		return
+	}
+	for _, regime := range Regimes {
+		v, ok := r.problem.proven(snapshot, regime)
+		if !ok || r.problem.Objective.share(regime) > 0 {
+			continue
+		}
+		r.problem.Layout = v.winner().Layout
+		if len(Problem{Host: r.problem.Host}.layouts()) > 1 {
+			r.warn(fmt.Sprintf("layout %s stays, because %s was proven in it and this run does not measure that; the objective mixed chooses anew", r.problem.Layout, regime))
+		}
+		return
+	}
+}
+
+// repackWindow is the time of serving within which a new layout must have saved what repacking cost: the incumbent only
+// falls to a gain that exceeds the cost of switching.
+const repackWindow = time.Hour
+
+// choose returns the layout of the answer, with a verdict on each. It is the one by whose proven arms a request is served
+// fastest, if every regime of the request was proven in it; the one before stays unless another is faster by minGain
+// and pays for its repacking within repackWindow. Where no layout is proven for the whole request, the one before stays.
+func (r *tune) choose(ctx context.Context, searches []*search, before kernels.Layout) (kernels.Layout, []LayoutVerdict) {
+	var verdicts []LayoutVerdict
+	for _, layout := range r.problem.held() {
+		v := LayoutVerdict{Layout: layout, Bytes: r.problem.layoutBytes(layout), RepackSeconds: r.repack(ctx, layout)}
+		v.Ratio, v.Reason = r.worth(searches, layout)
+		verdicts = append(verdicts, v)
+	}
+	chosen := 0
+	for i, v := range verdicts {
+		if v.Layout == before {
+			chosen = i
+		}
+	}
+	for i := range verdicts {
+		v, incumbent := &verdicts[i], verdicts[chosen]
+		if i == chosen || v.Ratio == 0 {
+			continue
+		}
+		saved := (1 - incumbent.Ratio/v.Ratio) * repackWindow.Seconds()
+		switch {
+		case v.Ratio < incumbent.Ratio*(1+minGain):
+			v.Reason = "no faster than " + string(incumbent.Layout)
+		case incumbent.Ratio > 0 && v.RepackSeconds-incumbent.RepackSeconds > saved:
+			v.Reason = fmt.Sprintf("repacking would take longer than it saves in %v", repackWindow)
+		default:
+			if incumbent.Ratio > 0 {
+				verdicts[chosen].Reason = "slower than " + string(v.Layout)
+			}
+			chosen = i
+		}
+	}
+	verdicts[chosen].Chosen = true
+	if verdicts[chosen].Ratio > 0 {
+		verdicts[chosen].Reason = "the fastest of those proven for the whole request"
+	}
+	return verdicts[chosen].Layout, verdicts
+}
+
+// worth is the default's request time over that of a layout, by the winners of its duels; 0 with the reason where not
+// every regime of the request was proven in it. In the default's own layout a regime may also keep the default.
+func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, reason string) {
+	var before, after float64
+	for _, s := range searches {
+		tokens, gain := r.problem.Objective.tokens(s.regime), 1.0
+		if tokens == 0 {
+			continue
+		}
+		c, ok := s.best(layout)
+		switch {
+		case ok && c.verdict == measure.Adopt:
+			gain = c.comparison.Ratio
+		case layout == DefaultLayout && s.keeps(layout):
+		default:
+			return 0, fmt.Sprintf("not proven better than the default in %s", s.regime)
+		}
+		cost := tokens * s.verdict.DefaultNs
+		before, after = before+cost, after+cost/gain
+	}
+	if after == 0 {
+		return 0, "nothing was measured"
+	}
+	return before / after, ""
+}
+
+// packer is a target that can tell what a layout costs to make.
+type packer interface {
+	Repack(ctx context.Context, layout kernels.Layout) (time.Duration, error)
+}
+
+func (r *tune) repack(ctx context.Context, layout kernels.Layout) float64 {
+	p, ok := r.target.(packer)
+	if !ok {
+		return 0
+	}
+	cost, err := p.Repack(ctx, layout)
+	if err != nil {
+		return 0
+	}
+	return cost.Seconds()
+}
+
+// byLayout keeps the arms of one layout.
+func byLayout(duels []contender, layout kernels.Layout) []contender {
+	var list []contender
+	for _, d := range duels {
+		if d.arm.Layout == layout {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+var _ packer = (*target.Shelf)(nil)
