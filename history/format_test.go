@@ -17,14 +17,16 @@ import (
 
 // What is on disks out there cannot be renumbered or renamed.
 func TestPersistentNumbersAndNames(t *testing.T) {
-	got := fmt.Sprint(FormatV1, FormatNewest, FormatOldestReader, codecUint, codecText, codecJSON, codecRecord, slotCurrent, slotPrevious,
-		lockName, databaseName, snapshotName, quarantineName, snapshotMagic, snapshotHeaderBytes, magic)
-	want := fmt.Sprint(Format(1), Format(1), Format(1), codec(1), codec(2), codec(3), codec(4), 0, 1,
-		"history.lock", "history.db", "current.cfg", "quarantine", "BNACFG\r\n", 32, "bitnet-autotune history")
+	got := fmt.Sprint(FormatV1, FormatV2, FormatNewest, FormatOldestReader, codecUint, codecText, codecJSON, codecRecord, slotCurrent, slotPrevious,
+		lockName, databaseName, snapshotName, quarantineName, spoolName, backupName, olderName, snapshotMagic, snapshotHeaderBytes, magic,
+		markMagic, markBytes, spoolMagic, spoolKinds)
+	want := fmt.Sprint(Format(1), Format(2), Format(2), Format(1), codec(1), codec(2), codec(3), codec(4), 0, 1,
+		"history.lock", "history.db", "current.cfg", "quarantine", "spool", "history.bak", "history.bak.1", "BNACFG\r\n", 32, "bitnet-autotune history",
+		"BNAMRK\r\n", 60, "BNASPL\r\n", map[byte][]byte{1: []byte("sample"), 2: []byte("run"), 3: []byte("config")})
 	if got != want {
 		t.Errorf("got %s\nwant %s\nA new version needs a migration and a golden database of the old one.", got, want)
 	}
-	if names := fmt.Sprintf("%s %s", buckets, statuses); names != "[meta sample run config pin] [ok timeout crash out_of_memory mismatch rejected censored]" {
+	if names := fmt.Sprintf("%s %s", buckets, statuses); names != "[meta sample run config pin agg] [ok timeout crash out_of_memory mismatch rejected censored]" {
 		t.Errorf("names changed: %s", names)
 	}
 }

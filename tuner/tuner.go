@@ -170,8 +170,7 @@ func (t *Tuner) forget() {
 	t.mu.Unlock()
 }
 
-// openStore opens the history for writing. A damaged database is put aside, with what is learned kept from the
-// snapshot, and the second result says so.
+// openStore opens the history for writing. A damaged database is repaired, and the second result says so.
 func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note string, err error) {
 	if t.opt.Store == "" {
 		return nil, "", nil
@@ -183,11 +182,11 @@ func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note strin
 			return nil, "", fmt.Errorf("%w: nothing else in %s is ours, so the file may be another program's: name another --store, or move it away", err, t.opt.Store)
 		}
 		damage := err
-		aside, err := store.Quarantine(ctx)
+		done, err := store.Repair(ctx)
 		if err != nil {
 			return nil, "", err
 		}
-		return store, fmt.Sprintf("%v; moved to %s and begun anew, learned configs kept", damage, aside), nil
+		return store, fmt.Sprintf("%v; %s", damage, done), nil
 	}
 	return store, "", err
 }

@@ -23,14 +23,14 @@ func twoFind(t *testing.T) (a, b *Store) {
 }
 
 // goOn lets a begin a new database and append to it, and expects that b leaves it alone.
-func goOn(t *testing.T, a, b *Store, quarantineB func() (string, error)) {
+func goOn(t *testing.T, a, b *Store, repairB func() (Repaired, error)) {
 	t.Helper()
 	ctx := context.Background()
-	aside, err := a.Quarantine(ctx)
+	first, err := a.Repair(ctx)
 	must(t, err)
 	must(t, a.Append(ctx, samples(1, 0, 50)...))
-	if path, err := quarantineB(); path != aside || err != nil {
-		t.Errorf("the second Quarantine: %q, %v, want %q where the first put it", path, err, aside)
+	if second, err := repairB(); second.Path != first.Path || err != nil {
+		t.Errorf("the second Repair: %+v, %v, want %q where the first put it", second, err, first.Path)
 	}
 	must(t, b.Append(ctx, sample(2, 1)))
 	if got := len(collectRecords(t, a, Filter{})); got != 51 {
@@ -39,34 +39,35 @@ func goOn(t *testing.T, a, b *Store, quarantineB func() (string, error)) {
 	checkSound(t, b)
 }
 
-func TestQuarantineByAnotherProcess(t *testing.T) {
+func TestRepairByAnotherProcess(t *testing.T) {
 	t.Run("before it looks", func(t *testing.T) {
 		a, b := twoFind(t)
-		goOn(t, a, b, func() (string, error) { return b.Quarantine(context.Background()) })
+		goOn(t, a, b, func() (Repaired, error) { return b.Repair(context.Background()) })
 	})
 	t.Run("after it has looked", func(t *testing.T) {
 		a, b := twoFind(t)
 		condemned, _, err := b.condemn(context.Background())
 		must(t, err)
 		defer condemned.Close()
-		goOn(t, a, b, func() (string, error) { return b.replace(context.Background(), condemned) })
+		goOn(t, a, b, func() (Repaired, error) { return b.replace(context.Background(), condemned) })
 	})
 }
 
-// A database that took the place of the damaged one is put aside when it is damaged in its turn.
-func TestQuarantineOfTheSecondDatabase(t *testing.T) {
+// A database that took the place of the damaged one is repaired when it is damaged in its turn, by whoever writes.
+func TestRepairOfTheSecondDatabase(t *testing.T) {
 	ctx := context.Background()
 	a, b := twoFind(t)
-	first, err := a.Quarantine(ctx)
+	first, err := a.Repair(ctx)
 	must(t, err)
 	must(t, b.Append(ctx, sample(1, 1)))
 	must(t, os.WriteFile(a.databasePath(), make([]byte, 1<<16), 0o600))
 	if err := b.Append(ctx, sample(1, 2)); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("Append: %v, want ErrCorrupt", err)
+		t.Errorf("Append to a store that was damaged when it was opened: %v, want ErrCorrupt", err)
 	}
-	second, err := b.Quarantine(ctx)
+	must(t, a.Append(ctx, sample(1, 2)))
+	second, err := b.Repair(ctx)
 	must(t, err)
-	if second == "" || second == first {
-		t.Errorf("put aside as %q, the first as %q", second, first)
+	if second.Path == "" || second.Path == first.Path {
+		t.Errorf("put aside as %q, the first as %q", second.Path, first.Path)
 	}
 }
