@@ -111,4 +111,3 @@ func verifyAll(tx *bolt.Tx, st state) error {
 	}
 	return nil
 }
-

@@ -201,7 +201,7 @@ func (s *Store) swap(temp string) (aside string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	if aside, err = s.asideName(time.Now()); err != nil {
+	if aside, err = s.asideName(); err != nil {
 		return "", err
 	}
 	if err := os.Link(s.databasePath(), aside); err != nil {
@@ -218,11 +218,11 @@ func (s *Store) swap(temp string) (aside string, err error) {
 	return aside, s.thinQuarantine()
 }
 
-// asideName is a name in quarantine that is not taken.
-func (s *Store) asideName(now time.Time) (string, error) {
-	stamp := now.UTC().Format("20060102T150405")
-	for n := 1; ; n++ {
-		path := filepath.Join(s.path(quarantineName), fmt.Sprintf("history-%s-%d.db", stamp, n))
+// asideName is a name in quarantine that is not taken. Names sort by time.
+func (s *Store) asideName() (string, error) {
+	for {
+		stamp := time.Now().UTC().Format("20060102T150405.000000000")
+		path := filepath.Join(s.path(quarantineName), "history-"+stamp+".db")
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return path, nil
 		} else if err != nil {
@@ -243,13 +243,7 @@ func (s *Store) thinQuarantine() error {
 			ours = append(ours, name)
 		}
 	}
-	const stamp = len("history-20060102T150405-")
-	slices.SortFunc(ours, func(a, b string) int { // by time, those of one second by their number
-		if a[:min(stamp, len(a))] != b[:min(stamp, len(b))] || len(a) == len(b) {
-			return strings.Compare(a, b)
-		}
-		return len(a) - len(b)
-	})
+	slices.Sort(ours)
 	for _, name := range ours[:max(0, len(ours)-quarantineKeeps)] {
 		if err := os.Remove(filepath.Join(s.path(quarantineName), name)); err != nil {
 			return err
