@@ -54,6 +54,9 @@ func (s *Store) backup(ctx context.Context) error {
 	if newest, err := statFile(s.path(backupName)); err == nil && newest.mtime >= from.mtime {
 		return nil
 	}
+	if err := s.roomFor(s.databasePath()); err != nil {
+		return err
+	}
 	temp := s.path(backupName + newSuffix)
 	if err := s.copyDatabase(ctx, temp); err != nil {
 		return err
@@ -111,11 +114,7 @@ func (s *Store) backupIfDue(ctx context.Context) {
 	if time.Since(last) < s.opt.BackupEvery {
 		return
 	}
-	err := s.roomFor(s.databasePath())
-	if err == nil {
-		err = s.backup(ctx)
-	}
-	if err != nil {
+	if err := s.backup(ctx); err != nil {
 		s.created = time.Now() // not with every write
 		s.warn(fmt.Errorf("history: no backup of %s: %w", s.databasePath(), err))
 	}
