@@ -3,5 +3,5 @@
 package history
 
 // Under the race detector a child process is several times as slow, and races are found by the tests within one
-// process: fewer files are damaged then, unless the flag asks for more.
-func init() { *corruptions = 4 }
+// process: there is less of everything then, unless a flag asks for more.
+func init() { *corruptions, *kills, *contend, *scaleRecords = 2, 20, 3, 10_000 }
