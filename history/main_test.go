@@ -34,6 +34,7 @@ var children = map[string]func(ctx context.Context, args []string) error{
 	"pruned":  childPruned,
 	"inject":  childInject,
 	"cut":     childCut,
+	"power":   childPower,
 	"corrupt": childCorrupt,
 	"contend": childContend,
 	"serve":   childServe,
