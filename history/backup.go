@@ -34,6 +34,16 @@ func (s *Store) Backup(ctx context.Context, to string) (path string, err error) 
 	return path, nil
 }
 
+// Upkeep is what a long use of the store ends with, and a background one does now and then: a backup, then the default
+// retention.
+func (s *Store) Upkeep(ctx context.Context) error {
+	if _, err := s.Backup(ctx, ""); err != nil {
+		return err
+	}
+	_, err := s.Prune(ctx, Retention{})
+	return err
+}
+
 // copyTo copies the database to a new file.
 func (s *Store) copyTo(ctx context.Context, to string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {

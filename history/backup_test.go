@@ -94,7 +94,7 @@ func flipSample(t *testing.T, path string, n int) {
 	must(t, err)
 	inUse := victim{now: content}.reached()
 	for at := 0; at < len(content); at++ {
-		i := bytes.Index(content[at:], []byte("00f1e2d3c4b5a697"))
+		i := bytes.Index(content[at:], []byte("\x1000f1e2d3c4b5a697")) // with its length: an aggregate has it as JSON
 		if i < 0 {
 			break
 		}
@@ -102,7 +102,7 @@ func flipSample(t *testing.T, path string, n int) {
 			continue
 		}
 		if n--; n == 0 {
-			content[at] ^= 1
+			content[at+1] ^= 1
 			must(t, os.WriteFile(path, content, 0o600))
 			return
 		}
@@ -133,5 +133,20 @@ func TestBackupOnSchedule(t *testing.T) {
 	must(t, s.Append(ctx, sample(1, 4)))
 	if again, err := statFile(s.path(backupName)); err != nil || again.inode == first.inode {
 		t.Errorf("no second backup after two hours: %v", err)
+	}
+}
+
+func TestUpkeep(t *testing.T) {
+	ctx := context.Background()
+	s := openTest(t, t.TempDir())
+	must(t, s.Append(ctx, aged(1, 60)...))
+	must(t, s.Upkeep(ctx))
+	if got := len(collectRecords(t, s, Filter{})); got != 30 {
+		t.Errorf("%d records, want those of 30 days", got)
+	}
+	done, err := s.Restore(ctx, "")
+	must(t, err)
+	if done.Records != 60 {
+		t.Errorf("the backup has %d records, want all 60", done.Records)
 	}
 }

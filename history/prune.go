@@ -75,7 +75,7 @@ func (w *writer) prune(from []byte, perCell int, oldest time.Time) (done Pruned,
 	c := w.tx.Bucket(bucketSample).Cursor()
 	seen := 0
 	key, _ := c.Seek(from)
-	for key != nil && len(key) > sampleTailBytes {
+	for len(key) > sampleTailBytes {
 		if seen >= pruneBatch || done.Removed >= pruneRemoves {
 			return done, bytes.Clone(key), nil
 		}

@@ -155,7 +155,7 @@ func (r *tune) heed(warnings []error) {
 	}
 }
 
-// save writes the last records, the run, and what was learned, and leaves a backup.
+// save writes the last records, the run, and what was learned, and leaves the store backed up and bounded.
 func (r *tune) save(cert *Certificate, learned *history.Learned) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
@@ -178,7 +178,7 @@ func (r *tune) save(cert *Certificate, learned *history.Learned) error {
 			failed = append(failed, fmt.Errorf("tune: the config could not be published: %w", err))
 		}
 	}
-	if _, err := r.store.Backup(ctx, ""); err != nil {
+	if err := r.store.Upkeep(ctx); err != nil {
 		cert.Warnings = append(cert.Warnings, err.Error()) // of the certificate that is printed: the one that is kept is written
 	}
 	return errors.Join(failed...)
