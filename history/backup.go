@@ -85,7 +85,7 @@ func (s *Store) rotate(temp string) error {
 // copyDatabase copies the database to a file that is complete and sound once there is no error.
 func (s *Store) copyDatabase(ctx context.Context, to string) error {
 	err := s.use(ctx, true, longUse, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) error { return writeFile(to, tx) })
+		return db.View(func(tx *bolt.Tx) error { return writeFile(ctx, to, tx) })
 	})
 	if err == nil {
 		var warning error
@@ -99,16 +99,29 @@ func (s *Store) copyDatabase(ctx context.Context, to string) error {
 }
 
 // writeFile writes a file from a source and waits until it is on the disk.
-func writeFile(to string, from io.WriterTo) error {
+func writeFile(ctx context.Context, to string, from io.WriterTo) error {
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = from.WriteTo(file)
+	_, err = from.WriteTo(patientWriter{ctx, file})
 	if err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// patientWriter writes until its context ends, so that a copy which nobody wants any more ends soon.
+type patientWriter struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
 }
 
 // backupIfDue makes a backup where the newest is too old. That none can be made keeps nobody from writing. The caller
@@ -124,7 +137,7 @@ func (s *Store) backupIfDue(ctx context.Context) {
 	if time.Since(last) < s.opt.BackupEvery {
 		return
 	}
-	if err := s.backup(ctx); err != nil {
+	if err := s.backup(context.WithoutCancel(ctx)); err != nil { // it takes less than a second, and is due
 		s.created = time.Now() // not with every write
 		s.warn(fmt.Errorf("history: no backup of %s: %w", s.databasePath(), err))
 	}
@@ -192,7 +205,7 @@ func (s *Store) install(ctx context.Context, temp string, done *Restored) (err e
 // prepareRestore copies a backup, verifies every value of the copy, and gives it a generation that nobody has seen.
 func (s *Store) prepareRestore(ctx context.Context, from string) (temp string, records int, err error) {
 	temp = s.databasePath() + newSuffix
-	if err := copyFile(from, temp); err != nil {
+	if err := copyFile(ctx, from, temp); err != nil {
 		return "", 0, err
 	}
 	warning, err := preflight(temp)
@@ -237,11 +250,11 @@ func (s *Store) renew(ctx context.Context, temp string) (records int, err error)
 }
 
 // copyFile copies a file and waits until it is on the disk.
-func copyFile(from, to string) error {
+func copyFile(ctx context.Context, from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return writeFile(to, in)
+	return writeFile(ctx, to, in)
 }

@@ -10,13 +10,16 @@ import (
 	"testing"
 )
 
-// injected are system calls that fail, by strace, at the n-th time or from then on.
+// injected are system calls that fail, by strace.
 var injected = []struct {
 	call, failure string
 }{
 	{"fdatasync", "EIO"}, {"fsync", "EIO"}, {"pwrite64", "ENOSPC"}, {"pwrite64", "EIO"}, {"ftruncate", "ENOSPC"},
 	{"renameat", "EIO"}, {"renameat", "ENOSPC"}, {"linkat", "EPERM"}, {"mkdirat", "ENOSPC"}, {"flock", "ENOLCK"},
 }
+
+// injectedAt says when: the n-th time, or from then on.
+var injectedAt = []string{"1", "2", "3", "4", "6", "9", "1+", "5+"}
 
 // childInject appends, publishes, spools, backs up and compacts once each, goes on after errors, and says which records
 // were acknowledged.
@@ -66,7 +69,7 @@ func straced(t *testing.T, inject string, inner *exec.Cmd) *exec.Cmd {
 func TestInjectedErrors(t *testing.T) {
 	points, failed, kept := 0, 0, 0
 	for _, f := range injected {
-		for _, when := range []string{"1", "2", "3", "4", "6", "9", "1+", "5+"} {
+		for _, when := range injectedAt {
 			inject := fmt.Sprintf("%s:error=%s:when=%s", f.call, f.failure, when)
 			dir := t.TempDir()
 			openTest(t, dir)

@@ -32,6 +32,7 @@ func migrateTo(tx *bolt.Tx, st *state) error {
 // migrate brings the database to the version that this build writes, on a copy that is verified and then takes its
 // place. The old one stays as the newest backup. The caller holds the lock.
 func (s *Store) migrate(ctx context.Context, old state) (state, error) {
+	ctx = context.WithoutCancel(ctx) // what is half done is done again from the beginning
 	temp := s.databasePath() + newSuffix
 	if err := s.copyDatabase(ctx, temp); err != nil {
 		return old, err
@@ -54,7 +55,7 @@ func (s *Store) migrate(ctx context.Context, old state) (state, error) {
 		_, err = preflight(temp)
 	}
 	if err == nil {
-		err = s.keepAsBackup()
+		err = s.keepAsBackup(ctx)
 	}
 	if err == nil {
 		err = renameDurably(temp, s.databasePath())
@@ -68,11 +69,11 @@ func (s *Store) migrate(ctx context.Context, old state) (state, error) {
 }
 
 // keepAsBackup makes the database itself the newest backup, under a second name.
-func (s *Store) keepAsBackup() error {
+func (s *Store) keepAsBackup(ctx context.Context) error {
 	temp := s.path(backupName + newSuffix)
 	os.Remove(temp) // a leftover
 	if err := os.Link(s.databasePath(), temp); err != nil {
-		if err := copyFile(s.databasePath(), temp); err != nil {
+		if err := copyFile(ctx, s.databasePath(), temp); err != nil {
 			return err
 		}
 	}

@@ -208,7 +208,8 @@ func (w *writer) dropCounted() error {
 	})
 }
 
-// Compact writes the database anew without its free pages, and returns how many bytes it had and has.
+// Compact writes the database anew without its free pages, and returns how many bytes it had and has. Once it has begun
+// to copy it goes on to the end, though ctx ends.
 func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 	if s.opt.ReadOnly {
 		return 0, 0, fmt.Errorf("history: compact %s: %w", s.databasePath(), ErrReadOnly)
@@ -218,7 +219,7 @@ func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.compact(ctx); err != nil {
+		if err := s.compact(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 		is, err := statFile(s.databasePath())

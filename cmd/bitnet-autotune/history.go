@@ -42,19 +42,22 @@ func (a *app) readHistory() (*history.Store, error) {
 	return store, err
 }
 
-// writeHistory opens the store for writing. It makes none where there is none, unless the verb fills it.
-func (a *app) writeHistory(fills bool) (*history.Store, error) {
+// writeHistory opens the store for writing and uses it. It makes none where there is none, unless the verb fills it.
+func (a *app) writeHistory(fills bool, use func(*history.Store) error) error {
 	if err := a.needStore(); err != nil {
-		return nil, err
+		return err
 	}
 	if !fills {
 		if _, err := os.Stat(a.store); err != nil {
-			return nil, fmt.Errorf("history: no history in %q: run tune first, or name another --store (%w)", a.store, fs.ErrNotExist)
+			return fmt.Errorf("history: no history in %q: run tune first, or name another --store (%w)", a.store, fs.ErrNotExist)
 		}
 	}
 	store, err := history.Open(a.store, history.Options{})
-	a.logWarnings(store)
-	return store, err
+	defer a.logWarnings(store)
+	if err != nil {
+		return err
+	}
+	return use(store)
 }
 
 // logWarnings logs what is doubtful about a store and what was done about it, a line each.
@@ -299,15 +302,13 @@ func (a *app) historyImport() *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			store, err := a.writeHistory(true)
-			if err != nil {
-				return err
-			}
-			n, err := store.Import(cmd.Context(), file)
-			if err != nil {
-				return err
-			}
-			return a.print(map[string]int{"imported": n}, func(w io.Writer) { fmt.Fprintf(w, "imported %d measurements\n", n) })
+			return a.writeHistory(true, func(store *history.Store) error {
+				n, err := store.Import(cmd.Context(), file)
+				if err != nil {
+					return err
+				}
+				return a.print(map[string]int{"imported": n}, func(w io.Writer) { fmt.Fprintf(w, "imported %d measurements\n", n) })
+			})
 		},
 	}
 }

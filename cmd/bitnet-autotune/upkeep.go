@@ -113,15 +113,13 @@ before stays as history.bak.1; writing makes such a copy by itself once an hour,
   bitnet-autotune history backup /var/backups/bitnet-autotune.db`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.writeHistory(false)
-			if err != nil {
-				return err
-			}
-			path, err := store.Backup(cmd.Context(), argument(args))
-			if err != nil {
-				return err
-			}
-			return a.print(map[string]string{"backup": path}, func(w io.Writer) { fmt.Fprintln(w, path) })
+			return a.writeHistory(false, func(store *history.Store) error {
+				path, err := store.Backup(cmd.Context(), argument(args))
+				if err != nil {
+					return err
+				}
+				return a.print(map[string]string{"backup": path}, func(w io.Writer) { fmt.Fprintln(w, path) })
+			})
 		},
 	}
 }
@@ -175,15 +173,13 @@ func (a *app) historyCompact() *cobra.Command {
 		Example: "  bitnet-autotune history compact",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.writeHistory(false)
-			if err != nil {
-				return err
-			}
-			var done compaction
-			if done.Before, done.After, err = store.Compact(cmd.Context()); err != nil {
-				return err
-			}
-			return a.print(done, func(w io.Writer) { fmt.Fprintf(w, "%d bytes before, %d after\n", done.Before, done.After) })
+			return a.writeHistory(false, func(store *history.Store) error {
+				before, after, err := store.Compact(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.print(compaction{before, after}, func(w io.Writer) { fmt.Fprintf(w, "%d bytes before, %d after\n", before, after) })
+			})
 		},
 	}
 }
@@ -199,15 +195,13 @@ of a setting stay however old they are. What was removed stays summed up: see hi
   bitnet-autotune history prune --keep 16 --older-than 168h --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.writeHistory(false)
-			if err != nil {
-				return err
-			}
-			done, err := store.Prune(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			return a.print(done, func(w io.Writer) { writePruned(w, done) })
+			return a.writeHistory(false, func(store *history.Store) error {
+				done, err := store.Prune(cmd.Context(), r)
+				if err != nil {
+					return err
+				}
+				return a.print(done, func(w io.Writer) { writePruned(w, done) })
+			})
 		},
 	}
 	cmd.Flags().IntVar(&r.PerCell, "keep", history.DefaultPerCell, "newest measurements of each setting that stay")
