@@ -13,7 +13,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check paranoid stress race lint generate generate-check cross fuzz bench cover deps clean
+.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,12 +29,12 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) vet ./...
 	$(GO) test ./...
 
-check: lint race stress generate-check cross fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+check: lint race stress generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
 
 # The hard tests of the history, each of which prints what it counted. A stage of paranoid can be run alone:
 # make paranoid STAGES=TestKilled
 STAGES  := TestKilled|TestCorruptFiles|TestCut|TestFullDisk|TestInjected|TestContention|TestReadersDoNotWait|TestScale|TestPower
-REPORT  := grep -Ev '^(=== |[[:space:]]+main_test)'
+REPORT  := grep -v '^=== '
 
 stress: ## the history killed, damaged, cut, starved and filled, a short version
 	@set -o pipefail; $(GO) test ./history -count 1 -v -run '$(STAGES)' -kills 100 -corruptions 10 -records 200000 -states 2000 | $(REPORT)
@@ -63,6 +63,30 @@ cross: ## it builds without cgo and for arm64, and the tests of kernels and tune
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) test -tags purego ./kernels/... ./tuner/...
 
+# The emulated CPUs, one for each step in which kernels differ, and for each the extensions whose kernels must have run.
+REQUIRE_Nehalem     :=
+REQUIRE_Haswell     := avx2
+REQUIRE_cortex-a72  := neon
+REQUIRE_neoverse-n1 := neon,dotprod
+REQUIRE_max         := neon,dotprod
+REQUIRE_Ice-Lake    := avx512vnni,avx512vbmi
+
+emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
+	@$(MAKE) --no-print-directory -j2 emulate-bochs emulate-avxvnni emulate-qemu
+
+emulate-qemu:
+	@GO="$(GO)" kernels/_emulate/qemu.sh \
+	  $(foreach cpu,Nehalem Haswell,amd64:$(cpu):$(REQUIRE_$(cpu))) \
+	  $(foreach cpu,cortex-a72 neoverse-n1 max,arm64:$(cpu):$(REQUIRE_$(cpu)))
+
+emulate-bochs:
+	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx(512|vnni)|TestRequired|FuzzKernels'
+
+# On a host without AVX-512 VNNI the kernel is skipped here; Bochs runs it anyway.
+emulate-avxvnni:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
+	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
+
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
 	@set -e; pkgs=$$($(GO) list ./...); for pkg in $$pkgs; do \
@@ -77,9 +101,10 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules that the build, the tests and the generators of the assembly need
+deps: ## download the Go modules, and install the emulators of make check from Debian's packages (as root)
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
+	kernels/_emulate/install.sh
 
 clean: ## remove what was built
 	rm -rf bin

@@ -61,5 +61,5 @@ func unavailable(t *testing.T, need string, err error) {
 	if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), need) {
 		t.Fatalf("%s is required: %v", need, err)
 	}
-	t.Skipf("%s: %v", need, err)
+	t.Skipf("NOT TESTED: %s: %v", need, err)
 }

@@ -17,7 +17,13 @@
 // buffers panic. What it cannot check is that Data holds valid codes and Sum the true sums; Pack, Random and the
 // quantiser guarantee both.
 //
-// The tag purego leaves all assembly out. On architectures other than amd64 there is only the reference so far.
+// The tag purego leaves all assembly out. On architectures other than amd64 and arm64 there is only the reference.
+//
+// No kernel for arm64 has met ARM hardware yet: they are exact under qemu, on CPUs with and without SDOT, and nothing
+// is known of their speed. What is said about it are estimates of llvm-mca, which knows neither caches nor memory.
+//
+// The kernels of tl2 need a workspace (Kernel.Work); Pool has one for each worker. A worker makes the tables for its own
+// rows, so that little shares cost: at 640 rows they are 7 % of a product.
 //
 // Rows that do not fill a block of 64 (N or a row range that is no multiple of it) go through a slower routine, one
 // group of 16 at a time. No known BitNet model has such an N, but a Blocking.ChunkRows below 64 makes it so.
@@ -34,9 +40,30 @@
 // 2026-11-21: weights go down a field at a time by mask where one token is multiplied, and by shift where several share
 // the work: the masks need an accumulator per field, for which a larger tile has no registers.
 //
-// 2026-11-21: the .s files are longer than a hand would write them (600 and 1,050 lines), as each register tile is a
+// 2026-11-21: the .s files are longer than a hand would write them (600 to 1,200 lines), as each register tile is a
 // routine of 60 to 270 lines: an accumulator takes a line to clear, a line to use and two to store. Tiles that were
 // nowhere 2 % faster than another are gone.
+//
+// 2026-11-21: tl2 is laid out for lookups, a byte lane a row, and batches of more than three tokens are brought to i2s in
+// the workspace, 64 rows at a time. Against i2s with one thread and one token, from memory: AVX2 1.16 to 1.26, AVX-512
+// VNNI 1.12 to 1.18; in the L2 0.87 and 0.60. The road not taken, decoding to codes beside activations that are
+// broadcast, made 0.80 with AVX2 and 1.13 with AVX-512; see experiments/2026-11-cpu-kernel-portfolio, also for the lookup
+// kernel of TL1 that is not here because it was nowhere best.
+//
+// 2026-11-21: a partial sum of tl2 is split into 31 h + l, so that eight of either are summed in int8. Low and high bytes
+// of an int16, as lookups usually have them, must be brought together after each lookup and take two shuffles more.
+// The tables of a token take 2 µs at 2560 columns, 2 % of a 2560 x 2560 product.
+//
+// 2026-11-21: t5 and t5f hold the same five weights in a byte under two codes. That of t5 was made for VPERMB: each weight
+// is one lookup of six bits, so that a byte takes seven instructions to take apart and i2s, in a batch, ten for as many
+// weights. The plain way, a top trit and 64 of the 81 combinations of the others with a second set of tables for the
+// rest, took twelve. Without VPERMB either is many more; t5f, a fraction in base 3, gets by with two additions and a
+// second multiplication a weight. Cascade Lake, weights from memory, one token: 1.21 to 1.23 times the weights a second
+// of i2s with one thread and 1.16 to 1.20 with two (0.9 to 1.06 with other work on the host); at two tokens 0.96, at
+// four 0.83, and 0.6 to 0.7 in cache.
+//
+// 2026-11-21: t5f multiplies what is above a digit too, and takes it off by the next byte's sum, where it serves one
+// token. Taking the digit out first costs three instructions for each multiplication saved, and pays from three tokens.
 //
 // 2026-11-21: prefetching is 8 KiB ahead unless the caller chooses. Of the read loop, from memory, one thread: AVX-512
 // 0.85 without, 0.95 at 4 and at 8 KiB, 0.93 at 16; AVX2 0.66, 0.77, 0.81, 0.80. A batch of four gained 8 % from 8
@@ -51,4 +78,34 @@
 //
 // 2026-11-21: the quantiser takes absmax over the finite values and rounds ties to even, as the published activation
 // quantiser does; an infinity or NaN in one value must not silence a whole token.
+//
+// 2026-11-21: kernels that a host cannot run are run on emulated CPUs (_emulate, make emulate): qemu's user mode as far
+// as AVX2 and all of arm64, and for AVX-512, which qemu lacks, Bochs with Debian's kernel and a RAM disk that holds
+// nothing but the tests. The roads not taken: Intel's SDE may not be passed on, and a CI machine with AVX-512 VBMI
+// cannot be counted on.
+//
+// 2026-11-21: AVX-VNNI is in no assembler of Go's and in no emulator of Debian's, so its instruction is written as bytes.
+// Two tests stand for a run on a CPU that has it: the bytes disassemble to the mnemonics behind them, and the same file
+// with the mnemonics, which the assembler takes for AVX-512, passes the whole suite. The road not taken, a generator that
+// prints EVEX and a filter over its output, leaves two forms of every line to keep apart.
+//
+// 2026-11-21: the assembly for arm64 is printed by small generators of our own, as avo knows amd64 only. Instructions
+// that the Go assembler lacks are WORDs with their mnemonic beside them, which a test has llvm-mc assemble. The road not
+// taken, macros of the preprocessor, is as short but shows no register in a disassembly's terms.
+//
+// 2026-11-21: register tiles on arm64 walk chunks of the columns strip by strip, as 32 registers of 16 bytes hold the
+// sums of one vector of rows for eight tokens, each field apart, or of four vectors for two. Cycles by llvm-mca for
+// 64 rows x 16 columns x 1 token, on Cortex-A72, Neoverse-N1 and -V1:
+//
+//	i2s SMLAL    128  128  64    bound by the multiplier, so that fields are shifted and all tiles cost the same
+//	i2s SDOT 4x1   -   64  32    fields masked in place; 80 and 40 with shifts, counted by hand
+//	i2s SDOT 4x4   -   40  20
+//	i2s SDOT 4x8   -   36  18    32 and 16 is the peak
+//	tl1 TBL      152   84  72
+//
+// By these, tl1 is best nowhere: it is kept until ARM hardware was measured, as the published kernels for ARM use it.
+//
+// 2026-11-21: there is no kernel for I8MM. SMMLA wants eight columns of two rows in a register where i2s has four of
+// four, so that rows and tokens need ZIPs; counted by hand that leaves 60 vector instructions for the 72 of SDOT with
+// eight tokens.
 package kernels

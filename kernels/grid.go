@@ -24,3 +24,28 @@ func (g grid) stream(n, k, group int) (start, stride int) {
 	width := min(blockGroups, groups(n)-first)
 	return g.size * (first*g.steps(k) + group - first), g.size * width
 }
+
+// eachDword calls visit for every dword of a packed n x k matrix, one row of a step: its byte offset, its row (n or
+// more in the padding) and its first column.
+func (g grid) eachDword(n, k int, visit func(at, row, col int)) {
+	for group := range groups(n) {
+		start, stride := g.stream(n, k, group)
+		for s := range g.steps(k) {
+			for r := range RowAlign {
+				visit(start+s*stride+4*r, group*RowAlign+r, s*g.cols)
+			}
+		}
+	}
+}
+
+// clearRows clears what belongs to the rows beyond n.
+func (g grid) clearRows(data []byte, n, k int) {
+	used := n % RowAlign
+	if used == 0 {
+		return
+	}
+	start, stride := g.stream(n, k, n/RowAlign)
+	for s := range g.steps(k) {
+		clear(data[start+s*stride+4*used : start+s*stride+g.size])
+	}
+}

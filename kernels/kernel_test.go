@@ -1,18 +1,19 @@
 package kernels_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-
-	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/kerneltest"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
 func reference(layout kernels.Layout) kernels.Kernel {
@@ -24,24 +25,17 @@ func reference(layout kernels.Layout) kernels.Kernel {
 }
 
 // host is what this machine can run; the kernels themselves never ask.
-func host() probe.Feature {
-	var have probe.Feature
-	for feature, ids := range map[probe.Feature][]cpuid.FeatureID{
-		probe.AVX2:       {cpuid.AVX2},
-		probe.AVX512:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
-		probe.AVX512VNNI: {cpuid.AVX512VNNI},
-		probe.AVX512VBMI: {cpuid.AVX512VBMI},
-	} {
-		if cpuid.CPU.Supports(ids...) {
-			have |= feature
-		}
+var host = sync.OnceValue(func() probe.Feature {
+	h, err := probe.Local(context.Background())
+	if err != nil {
+		panic(err)
 	}
-	return have
-}
+	return h.CPU.Features
+})
 
 // otherNames are what BITNET_AUTOTUNE_REQUIRE may ask for besides extensions, in all packages: anything else is an error
 // here, so that a misspelt name does not pass for one that was tested.
-var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay"}
+var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay", "objdump", "llvm-mc"}
 
 // required is the set of extensions, in BITNET_AUTOTUNE_REQUIRE, for which "not run" must not look like "passed".
 func required(tb testing.TB) probe.Feature {
@@ -91,6 +85,29 @@ func TestKernelsEqualTheirReference(t *testing.T) {
 	}
 }
 
+func TestKernelsOnThePresets(t *testing.T) {
+	for _, k := range kernels.All() {
+		t.Run(strings.ReplaceAll(k.Name, "/", "_"), func(t *testing.T) {
+			needs(t, k.Needs)
+			if ref := reference(k.Layout); k.Name != ref.Name {
+				kerneltest.Columns(t, ref, k, presetColumns())
+			}
+		})
+	}
+}
+
+// presetColumns are the K of all presets.
+func presetColumns() []int {
+	var columns []int
+	for _, m := range model.Presets() {
+		for _, s := range m.Shapes {
+			columns = append(columns, s.K)
+		}
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
+}
+
 func TestRequiredExtensionsHaveKernels(t *testing.T) {
 	var used probe.Feature
 	for _, k := range kernels.All() {
@@ -122,7 +139,7 @@ func TestAVX2FilesAreAVX2(t *testing.T) {
 		}
 		for routine := range strings.SplitSeq(string(text), "\n// func ") {
 			title, _, _ := strings.Cut(routine, "(")
-			if !strings.Contains(title, "AVX2") {
+			if !strings.Contains(title, "AVX2") && !strings.Contains(title, "AVXVNNI") {
 				continue
 			}
 			routines++

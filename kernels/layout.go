@@ -7,7 +7,7 @@ import (
 )
 
 // MaxCols is the largest K of a packed matrix. Up to it every intermediate sum of every kernel fits an int32: some
-// keep a sum scaled by 64, and |Σ 2 * x| <= 2 * 128 * K.
+// keep a sum of codes up to 3 scaled by 64, and |Σ 3 * x| <= 3 * 128 * K; some one of bytes, |Σ 255 * x| <= 255 * 128 * K.
 const MaxCols = 1 << 16
 
 // DataAlign is the alignment in bytes of Packed.Data: a cache line and the widest vector.

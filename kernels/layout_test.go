@@ -8,11 +8,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 )
 
 // shapes are every kind of tail: one row or column, one more and one less than each block size, and real ones.
-var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {130, 200}, {640, 2560}}
+var shapes = [][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 17}, {33, 64}, {48, 100}, {63, 63}, {64, 64}, {65, 65}, {112, 31}, {17, 80}, {64, 95}, {33, 48}, {33, 96}, {130, 97}, {130, 200}, {65, 288}, {640, 2560}}
+
+// presetShapes are as many columns as each preset has, and rows for whole blocks and a group left over.
+func presetShapes() [][2]int {
+	var all [][2]int
+	for _, k := range presetColumns() {
+		all = append(all, [2]int{144, k})
+	}
+	return all
+}
 
 func ternary(n, k int) []int8 {
 	w := make([]int8, n*k)
@@ -25,7 +36,7 @@ func ternary(n, k int) []int8 {
 func TestPackUnpackRoundTrip(t *testing.T) {
 	for _, layout := range kernels.Layouts() {
 		format, _ := kernels.FormatOf(layout)
-		for _, s := range shapes {
+		for _, s := range slices.Concat(shapes, presetShapes()) {
 			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
 				n, k := s[0], s[1]
 				w := ternary(n, k)
@@ -70,7 +81,7 @@ func TestBlocksAreMatrices(t *testing.T) {
 func TestRandomIsWhatPackMakes(t *testing.T) {
 	for _, layout := range kernels.Layouts() {
 		format, _ := kernels.FormatOf(layout)
-		for _, s := range shapes {
+		for _, s := range slices.Concat(shapes, presetShapes()) {
 			t.Run(fmt.Sprintf("%s/%dx%d", layout, s[0], s[1]), func(t *testing.T) {
 				n, k := s[0], s[1]
 				data := make([]byte, format.Bytes(n, k))
@@ -90,6 +101,56 @@ func TestRandomIsWhatPackMakes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTL2Bytes follows single weights into their bytes: the index of a triple, its sign, and the two-weight form.
+func TestTL2Bytes(t *testing.T) {
+	const n, k = 64, 64 // two halves of five vectors for 48 columns, and four vectors for 16
+	zero, err := kernels.Pack(kernels.TL2, make([]int8, n*k), n, k, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		row    int
+		weight map[int]int8 // by column
+		want   map[int]byte // by offset, where it differs from a matrix of zeros
+	}{
+		"index 9":          {0, map[int]int8{0: 1}, map[int]byte{64: 9}},
+		"index 3":          {0, map[int]int8{4: 1}, map[int]byte{64: 3}},
+		"index 1, sign":    {0, map[int]int8{8: -1}, map[int]byte{64: 1, 0: 1 << 7}},
+		"mixed signs":      {0, map[int]int8{0: 1, 4: -1, 8: -1}, map[int]byte{64: 5}},
+		"mirrored":         {0, map[int]int8{0: -1, 4: 1, 8: 1}, map[int]byte{64: 5, 0: 1 << 7}},
+		"row 4":            {4, map[int]int8{0: 1}, map[int]byte{64 + 16: 9}},
+		"row 8":            {8, map[int]int8{0: 1}, map[int]byte{64 + 4: 9}},
+		"row 63":           {63, map[int]int8{0: 1}, map[int]byte{64 + 63: 9}},
+		"high nibble":      {0, map[int]int8{16: -1}, map[int]byte{64: 9 << 4, 0: 1 << 6}},
+		"fourth triple":    {0, map[int]int8{12: 1, 44: 1}, map[int]byte{128: 10 << 4}},
+		"second half":      {0, map[int]int8{2: 1}, map[int]byte{320 + 64: 9}},
+		"last triple":      {1, map[int]int8{15: -1, 31: -1, 47: -1}, map[int]byte{320 + 256 + 1: 13 << 4, 320 + 1: 1}},
+		"two-weight form":  {1, map[int]int8{48: -1, 52: 1}, map[int]byte{640 + 1: 0x58}},
+		"two-weight, high": {1, map[int]int8{48 + 9: 1, 48 + 13: -1}, map[int]byte{640 + 64 + 1: 0x25}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := make([]int8, n*k)
+			for column, v := range tt.weight {
+				w[tt.row*k+column] = v
+			}
+			p, err := kernels.Pack(kernels.TL2, w, n, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[int]byte{}
+			for i, b := range p.Data {
+				if b != zero.Data[i] {
+					got[i] = b
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("bytes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -127,7 +188,7 @@ func TestPackErrors(t *testing.T) {
 		data   []byte
 		want   string
 	}{
-		"unknown layout":    {"nope", good, 16, 16, nil, `unknown layout "nope": one of [i2s]`},
+		"unknown layout":    {"nope", good, 16, 16, nil, fmt.Sprintf("unknown layout \"nope\": one of %v", kernels.Layouts())},
 		"value 2":           {kernels.I2S, bad, 16, 16, nil, "weight 2 in row 2, column 3: want -1, 0 or 1"},
 		"value -128":        {kernels.I2S, low, 16, 16, nil, "weight -128 in row 0, column 0"},
 		"too few weights":   {kernels.I2S, good, 16, 17, nil, "256 weights, want 16 x 17"},

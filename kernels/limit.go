@@ -40,6 +40,8 @@ func ReadLoop(have probe.Feature) func(data []byte) uint64 { return limitOf(have
 //	"vpdpbusd zmm"    AVX-512 VNNI: products and their sums in int32
 //	"vpmaddubsw ymm"  AVX2: products and the sums of pairs in int16 alone. Adding those up, which every kernel must,
 //	                  is not in it: it is an upper bound that cannot be reached.
+//	"sdot 4s"         dotprod: products and their sums in int32
+//	"smlal 8h"        NEON: products and their sums in int16; adding those up is not in it
 //	"Go int32 multiply-add"  anything else, and every purego build
 func PeakLoop(have probe.Feature) (loop func(iterations int), operations int, name string) {
 	l := limitOf(have)

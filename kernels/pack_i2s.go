@@ -23,7 +23,7 @@ func init() {
 }
 
 func packI2S(data []byte, w []int8, n, k int) {
-	eachDwordI2S(n, k, func(at, row, col int) {
+	i2sGrid.eachDword(n, k, func(at, row, col int) {
 		var dword uint32
 		switch {
 		case row >= n:
@@ -40,18 +40,22 @@ func packI2S(data []byte, w []int8, n, k int) {
 
 // codesI2S packs sixteen weights into a dword: field f of byte b is w[4f+b] + 1.
 func codesI2S(w *[i2sCols]int8) uint32 {
-	const low2, one = 0x03030303, 0x01010101
-	bytes := (*[i2sCols]byte)(unsafe.Pointer(w))
 	var dword uint32
 	for f := range 4 {
-		four := binary.LittleEndian.Uint32(bytes[4*f:])
-		dword |= ((four&low2 + one) & low2) << (2 * f) // -1, 0, 1 end in 3, 0, 1; no byte carries into the next
+		dword |= fourCodes((*[4]int8)(w[4*f:])) << (2 * f)
 	}
 	return dword
 }
 
+// fourCodes returns w+1, a byte each.
+func fourCodes(w *[4]int8) uint32 {
+	const low2, one = 0x03030303, 0x01010101
+	four := binary.LittleEndian.Uint32((*[4]byte)(unsafe.Pointer(w))[:])
+	return (four&low2 + one) & low2 // -1, 0, 1 end in 3, 0, 1; no byte carries into the next
+}
+
 func unpackI2S(w []int8, data []byte, n, k int) {
-	eachDwordI2S(n, k, func(at, row, col int) {
+	i2sGrid.eachDword(n, k, func(at, row, col int) {
 		if row >= n {
 			return
 		}
@@ -63,32 +67,23 @@ func unpackI2S(w []int8, data []byte, n, k int) {
 	})
 }
 
-// eachDwordI2S calls visit for every dword of a packed n x k matrix: its byte offset, its row (n or more in the
-// padding) and its first column.
-func eachDwordI2S(n, k int, visit func(at, row, col int)) {
-	for g := range groups(n) {
-		start, stride := i2sGrid.stream(n, k, g)
-		for s := range i2sGrid.steps(k) {
-			for r := range RowAlign {
-				visit(start+s*stride+4*r, g*RowAlign+r, s*i2sCols)
-			}
-		}
-	}
-}
-
-// randomI2S draws two bits per code; where they are 3 it draws once more, and a second 3 becomes 1: the codes 0, 1
-// and 2 come with probability 5/16, 6/16 and 5/16.
 func randomI2S(data []byte, n, k int, seed uint64) {
-	const low = 0x5555555555555555
 	rng := splitMix(seed)
 	for i := 0; i < len(data); i += 8 {
-		codes := rng.next()
-		three := codes & (codes >> 1) & low
-		codes ^= (three | three<<1) &^ rng.next()
-		three = codes & (codes >> 1) & low
-		binary.LittleEndian.PutUint64(data[i:], codes&^(three<<1))
+		binary.LittleEndian.PutUint64(data[i:], rng.codesI2S())
 	}
 	clearPaddingI2S(data, n, k)
+}
+
+// codesI2S draws two bits per code; where they are 3 it draws once more, and a second 3 becomes 1: the codes 0, 1
+// and 2 come with probability 5/16, 6/16 and 5/16.
+func (s *splitMix) codesI2S() uint64 {
+	const low = 0x5555555555555555
+	codes := s.next()
+	three := codes & (codes >> 1) & low
+	codes ^= (three | three<<1) &^ s.next()
+	three = codes & (codes >> 1) & low
+	return codes &^ (three << 1)
 }
 
 // clearPaddingI2S sets the codes beyond row n and column k to 0.
@@ -107,12 +102,7 @@ func clearPaddingI2S(data []byte, n, k int) {
 			}
 		}
 	}
-	if used := n % RowAlign; used != 0 {
-		start, stride := i2sGrid.stream(n, k, n/RowAlign)
-		for s := range steps {
-			clear(data[start+s*stride+4*used : start+s*stride+i2sGrid.size])
-		}
-	}
+	i2sGrid.clearRows(data, n, k)
 }
 
 // splitMix is the SplitMix64 generator: Steele, Lea, Flood (2014), "Fast splittable pseudorandom number generators".

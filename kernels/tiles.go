@@ -46,7 +46,12 @@ func (set *tileSet) kernel(name string, rev int, needs probe.Feature) Kernel {
 // ones; in a long prompt that no longer counts, and the largest is best. Measured on 2560 x 2560 weights from memory
 // (BenchmarkBatchAgainstPeakLoop).
 func (set *tileSet) choose(m int) Blocking {
-	most := set.tiles[len(set.tiles)-1].Tokens
+	most := 1
+	for _, t := range set.tiles {
+		if t.Groups == blockGroups {
+			most = max(most, t.Tokens)
+		}
+	}
 	choice := Blocking{Tile: Tile{blockGroups, max(1, min(m, most))}, PrefetchBytes: 8 << 10}
 	for tokens := most; most <= m && m < 64 && tokens >= 4; tokens-- {
 		if m%tokens == 0 {
@@ -67,7 +72,7 @@ func (set *tileSet) mul(dst []int32, w *Packed, x *Activations, rows Rows, choic
 			choice.PrefetchBytes = standard.PrefetchBytes
 		}
 	}
-	job := tileJob{set: set, dst: dst, w: w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
+	job := tileJob{set: set, dst: dst, w: *w, x: x, main: set.tile(choice.Tile), prefetch: choice.PrefetchBytes}
 	whole := rows.To / RowAlign
 	for g := rows.From / RowAlign; g < whole; {
 		end := min(whole, (g+blockGroups)&^(blockGroups-1))
@@ -94,7 +99,7 @@ func (set *tileSet) tile(want Tile) *registerTile {
 type tileJob struct {
 	set      *tileSet
 	dst      []int32
-	w        *Packed
+	w        Packed
 	x        *Activations
 	main     *registerTile
 	prefetch int

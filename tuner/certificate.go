@@ -32,7 +32,6 @@ type Certificate struct {
 	Budget      float64         `json:"budget_seconds"`
 	Roofline    Roofline        `json:"roofline"`
 	Regimes     []RegimeVerdict `json:"regimes"`
-	Layouts     []LayoutVerdict `json:"layouts"`   // how the layout was chosen
 	Inherited   []RegimeVerdict `json:"inherited"` // verdicts of earlier runs that stay in force: this run did not decide these regimes
 	Wrong       []target.Arm    `json:"wrong"`     // arms that failed their verification, in this run or before: never an answer again
 	Note        string          `json:"note"`

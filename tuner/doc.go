@@ -14,7 +14,7 @@ host like this one, else the heuristic. Its Reason says in one sentence why, and
 Tune is a straight line. The host and the model make a Problem. For each regime (decode, small batch, prefill) rules cut
 the space before anything is measured, the log of earlier runs is told to the strategy, and every arm it asks for is
 verified bit for bit and then timed in interleaved pairs with the heuristic. The best three meet the default on fresh
-samples, each layout with its own best, and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was
+samples, and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was
 proven is published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
 # Caveats
@@ -32,15 +32,6 @@ kernel table or another heuristic (the limits of the container changed) is kept 
 
 2026-11-21: The regimes are searched one after the other and not as one product space: no knob of one changes the cost
 of another within a layout. The product of the three spaces has millions of points, the sum has hundreds.
-
-2026-11-21: The layout of the weights is part of every regime's space, and is chosen once for all of them: a deployment
-holds its weights once. The best arm of each layout duels with the default in every regime; a layout other than the
-default's is taken only if it was proven better in every regime that was measured, serves the request of the objective
-at least 1 % faster by the duels, and saves within an hour of serving what repacking costs. The road not taken, a copy of
-the weights for decode and another for prefill, doubles the memory for what is at most a few percent of the request.
-
-2026-11-21: Weights that fit the last-level cache are read once, untimed, before every sample: two layouts in turn would
-evict each other, and a service that decodes token after token finds its weights where the token before left them.
 
 2026-11-21: A trial's cost is the ratio to the heuristic of the same few milliseconds, not a time. A time would carry the
 host's drift into the comparison of arms measured seconds apart. Pairing with the default instead spent four fifths of

@@ -38,16 +38,20 @@ func TestFileWeightsMultiplyAsTheyStandInTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		packed, err := kernels.Pack(kernels.I2S, codes, n, k, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		x := kernels.NewActivations(2, k)
 		x.Quantize(normals(2 * k))
 		want := product(codes, n, k, x)
 		for _, kernel := range kernels.Usable(host.CPU.Features) {
+			packed, err := kernels.Pack(kernel.Layout, codes, n, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var work []byte
+			if kernel.Work != nil {
+				work = make([]byte, kernel.Work(kernels.Shape{M: 2, N: n, K: k}))
+			}
 			got := make([]int32, 2*n)
-			kernel.Mul(got, packed, x, kernels.Rows{To: n}, nil, kernel.Default(2))
+			kernel.Mul(got, packed, x, kernels.Rows{To: n}, work, kernel.Default(2))
 			if !slices.Equal(got, want) {
 				t.Errorf("%s on %s: not the product of the file's weights", kernel.Name, tensor.Name)
 			}

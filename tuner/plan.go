@@ -248,7 +248,7 @@ func (r Ratio) widened(times float64) Ratio {
 // none as wide, so it says nothing about the widest here.
 func (p Problem) narrower(c Config) bool {
 	for _, r := range Regimes {
-		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.in(c.Layout).widest().Needs {
+		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.widest().Needs {
 			return true
 		}
 	}

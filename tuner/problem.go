@@ -2,7 +2,6 @@ package tuner
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -72,8 +71,7 @@ type Problem struct {
 	Model     model.Model
 	Target    string
 	Objective Objective
-	// Layout is the only one that may be tried; "" = any.
-	Layout kernels.Layout
+	Layout    kernels.Layout
 	// MaxThreads bounds the threads that may be tried; 0 = every usable core.
 	MaxThreads int
 
@@ -94,7 +92,6 @@ func (p Problem) threads() int {
 // prefetch, and llama.cpp's n_ubatch of 512 tokens for a prompt; 32 with the portable kernel, which takes as long for
 // each token at any batch, and would take a minute for one sample of 512.
 func (p Problem) Default() Config {
-	p.Layout = DefaultLayout
 	kernel, batch := "mul/"+string(p.Layout)+"/generic", 32
 	for _, k := range p.usable() {
 		if k.Needs == probe.AVX2 {
@@ -110,9 +107,6 @@ func (p Problem) Default() Config {
 // Heuristic is the configuration chosen from facts alone, before anything was measured here: the kernel that needs
 // the most of what the host has, one thread for each usable physical core, and the kernel's own blocking.
 func (p Problem) Heuristic() Config {
-	if p.Layout == "" {
-		p.Layout = DefaultLayout
-	}
 	batch := 128
 	if p.widest().Needs == 0 {
 		batch = 32
@@ -120,14 +114,19 @@ func (p Problem) Heuristic() Config {
 	return p.config(p.widest().Name, batch, func(b kernels.Blocking) kernels.Blocking { return b })
 }
 
-// usable are the kernels of the layouts worth trying that this host can run.
-func (p Problem) usable() []kernels.Kernel {
-	layouts := p.layouts()
-	return slices.DeleteFunc(kernels.Usable(p.Host.CPU.Features), func(k kernels.Kernel) bool { return !slices.Contains(layouts, k.Layout) })
-}
-
-// widest is the usable kernel of the layouts worth trying with the most demands.
+// widest is the usable kernel of the layout with the most demands.
 func (p Problem) widest() kernels.Kernel { return widestOf(p.usable()) }
+
+// usable are the kernels of the layout that this host can run.
+func (p Problem) usable() []kernels.Kernel {
+	var list []kernels.Kernel
+	for _, k := range kernels.Usable(p.Host.CPU.Features) {
+		if k.Layout == p.Layout {
+			list = append(list, k)
+		}
+	}
+	return list
+}
 
 // widestOf is the kernel with the most demands: a wider vector unit is faster unless proven otherwise.
 func widestOf(list []kernels.Kernel) kernels.Kernel {

@@ -21,12 +21,11 @@ func (v RegimeVerdict) winner() target.Arm {
 	return v.Default
 }
 
-// proof is the verdict in force for a regime: this run's own, or an earlier one that it took over. A verdict in another
-// layout than the answer's is none.
+// proof is the verdict in force for a regime: this run's own, or an earlier one that it took over.
 func (c Certificate) proof(r target.Regime) (RegimeVerdict, bool) {
 	for _, list := range [][]RegimeVerdict{c.Regimes, c.Inherited} {
 		for _, v := range list {
-			if v.Regime == r && v.decided() && v.winner().Layout == c.Best.Config.Layout {
+			if v.Regime == r && v.decided() {
 				return v, true
 			}
 		}

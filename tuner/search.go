@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -49,8 +48,6 @@ type search struct {
 	end         time.Time     // the regime's share is used up
 	arms        map[int]*arm
 	learned     *target.Arm // what an earlier run proved, if anything
-	duels       []contender
-	unrivalled  bool // there was nothing to duel with the default
 	verdict     RegimeVerdict
 
 	leader string    // the best arm so far, for the progress line
@@ -66,9 +63,8 @@ type arm struct {
 	note   string
 }
 
-// regime searches one regime and duels the best until end. The error is why it could not be measured at all. The verdict
-// is taken later, by settle.
-func (r *tune) regime(ctx, measuring context.Context, regime target.Regime, end time.Time) (*search, error) {
+// regime tunes one regime until end. The error is why it could not be measured at all; the verdict then is undecided.
+func (r *tune) regime(ctx, measuring context.Context, regime target.Regime, end time.Time) (RegimeVerdict, error) {
 	s := &search{
 		tune: r, caller: ctx, regime: regime, arms: map[int]*arm{}, end: end,
 		standardArm: r.problem.Default().Arm(regime), baseArm: r.problem.Heuristic().Arm(regime),
@@ -82,12 +78,12 @@ func (r *tune) regime(ctx, measuring context.Context, regime target.Regime, end 
 		if measuring.Err() != nil {
 			err = nil
 		}
-		return s, err
+		return s.verdict, err
 	}
 	s.explore(measuring)
 	s.duel(measuring)
 	s.flush()
-	return s, nil
+	return s.verdict, nil
 }
 
 // ended says why a step stopped: somebody interrupted it, the budget ended, or else.
@@ -218,9 +214,6 @@ func (s *search) starts() []bandit.Point {
 	}
 	add(s.baseArm)
 	add(s.standardArm)
-	for _, layout := range s.problem.layouts() {
-		add(s.problem.in(layout).Heuristic().Arm(s.regime))
-	}
 	snapshot, err := s.tuner.snapshot()
 	if err != nil {
 		snapshot = nil // told when the run began
@@ -361,7 +354,12 @@ func statusOf(err error) bandit.Status {
 // Where an earlier run proved an arm, nothing is decided unless that arm could be compared again, or turned out wrong.
 func (s *search) duel(ctx context.Context) {
 	rivals := s.rivals()
-	s.unrivalled = len(rivals) == 0
+	if len(rivals) == 0 {
+		if s.verdict.Stopped == exhausted && s.verdict.Evaluations+s.verdict.Known > 0 { // all but the default failed
+			s.verdict.Verdict = measure.Keep
+		}
+		return
+	}
 	var duels []contender
 	for i, a := range rivals {
 		share := s.end.Sub(s.now()) / time.Duration(len(rivals)-i)
@@ -375,7 +373,9 @@ func (s *search) duel(ctx context.Context) {
 			return
 		}
 	}
-	s.duels = duels
+	if len(duels) > 0 {
+		s.settle(duels)
+	}
 }
 
 // contender is a finalist with its fresh comparison.
@@ -386,52 +386,24 @@ type contender struct {
 }
 
 // rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved, the
-// strategy's best of each layout, that of the default's first, since it is the answer where another one is not proven
-// throughout; the heuristic, so that a search misled by a busy host is put right; and more of the strategy's.
+// strategy's best, the heuristic, so that a search misled by a busy host is put right, and more of the strategy's.
 func (s *search) rivals() []target.Arm {
 	var wanted []target.Arm
 	if s.learned != nil {
 		wanted = append(wanted, *s.learned)
 	}
-	ranked := s.ranked()
-	wanted = append(wanted, leaders(ranked)...)
-	if len(ranked) > 0 {
-		wanted = append(wanted, s.baseArm)
+	if r, ok := s.strategy.(bandit.Recommender); ok {
+		for i, point := range r.Recommend(finalists + 1) {
+			wanted = append(wanted, s.problem.armAt(s.space, point))
+			if i == 0 {
+				wanted = append(wanted, s.baseArm)
+			}
+		}
 	}
-	wanted = append(wanted, ranked...)
-	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round))))
+	most := min(finalists, max(1, int(s.end.Sub(s.now())/(2*leastBlocks*s.round))))
 	var list []target.Arm
 	for _, a := range wanted {
 		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-// ranked are the arms that the strategy has measured, its best first.
-func (s *search) ranked() []target.Arm {
-	r, ok := s.strategy.(bandit.Recommender)
-	if !ok {
-		return nil
-	}
-	var list []target.Arm
-	for _, point := range r.Recommend(s.space.Size()) {
-		list = append(list, s.problem.armAt(s.space, point))
-	}
-	return list
-}
-
-// leaders are the first arm of each layout, the default's layout before the others.
-func leaders(ranked []target.Arm) []target.Arm {
-	var list []target.Arm
-	for _, a := range ranked {
-		if slices.ContainsFunc(list, func(b target.Arm) bool { return b.Layout == a.Layout }) {
-			continue
-		}
-		if a.Layout == DefaultLayout {
-			list = slices.Insert(list, 0, a)
-		} else {
 			list = append(list, a)
 		}
 	}
@@ -461,42 +433,18 @@ func (s *search) compare(ctx context.Context, a target.Arm, of int, share time.D
 	return c, err
 }
 
-// best is the winner of a layout's contenders, if it has any.
-func (s *search) best(layout kernels.Layout) (contender, bool) {
-	duels := byLayout(s.duels, layout)
-	if len(duels) == 0 {
-		return contender{}, false
-	}
-	return s.winner(duels), true
-}
-
-// keeps reports whether the default stays for want of anything better in its layout: a duel said so, or the whole space
-// was tried and all but the default failed.
-func (s *search) keeps(layout kernels.Layout) bool {
-	if c, ok := s.best(layout); ok {
-		return c.verdict == measure.Keep
-	}
-	return s.unrivalled && s.verdict.Stopped == exhausted && s.verdict.Evaluations+s.verdict.Known > 0
-}
-
-// settle takes the verdict from the duels of a layout.
-func (s *search) settle(layout kernels.Layout) {
-	for _, d := range s.duels {
-		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison)})
-	}
-	winner, ok := s.best(layout)
-	if !ok {
-		if layout == DefaultLayout && s.keeps(layout) {
-			s.verdict.Verdict = measure.Keep
-		}
-		return
-	}
+// settle takes the winner among the contenders.
+func (s *search) settle(duels []contender) {
+	winner := s.winner(duels)
 	s.verdict.Verdict = winner.verdict
 	s.verdict.Best = winner.arm
 	s.verdict.Ratio = ratioOf(winner.comparison)
 	s.verdict.Blocks = winner.comparison.Blocks
 	s.verdict.OverHeuristic = s.overHeuristic(winner.arm)
 	s.verdict.DefaultNs, s.verdict.BestNs = winner.comparison.Base.Median, winner.comparison.Cand.Median
+	for _, d := range duels {
+		s.verdict.RunnersUp = append(s.verdict.RunnersUp, RunnerUp{Arm: d.arm, Ratio: ratioOf(d.comparison)})
+	}
 	for _, w := range winner.comparison.Warnings {
 		s.verdict.Warnings = append(s.verdict.Warnings, w.Error())
 	}

@@ -167,9 +167,8 @@ func (p Problem) arm(value func(knob string) string) target.Arm {
 	if err := tile.UnmarshalText([]byte(value(knobTile))); err != nil {
 		panic("tuner: a space holds well-formed tiles")
 	}
-	kernel, _ := kernels.ByName(value(knobKernel))
 	return target.Arm{
-		Layout: kernel.Layout, Kernel: kernel.Name, Threads: number(value(knobThreads)), Batch: number(value(knobBatch)),
+		Layout: p.Layout, Kernel: value(knobKernel), Threads: number(value(knobThreads)), Batch: number(value(knobBatch)),
 		Blocking: kernels.Blocking{Tile: tile, PrefetchBytes: number(value(knobPrefetch)), ChunkRows: number(value(knobChunk))},
 	}
 }

@@ -21,7 +21,7 @@ type Budget struct {
 	Target     string         // "" or "auto" = the best target this build has for the host: "cpu"
 	Strategy   string         // "" = bandit's "auto"
 	Seed       uint64         // of search and of the random weights
-	Layout     kernels.Layout // "" = any
+	Layout     kernels.Layout // "" = kernels.I2S
 	MaxThreads int            // 0 = every usable core
 }
 
@@ -116,7 +116,6 @@ func (r *tune) begin(ctx context.Context) error {
 		snapshot = nil
 	}
 	r.resume(snapshot)
-	r.bind(snapshot)
 	r.wrong = r.problem.wrong(snapshot)
 	if r.store == nil {
 		return nil
@@ -142,7 +141,7 @@ func (r *tune) outOfTime(ctx, measuring context.Context, err error) (*Certificat
 	case ctx.Err() != nil:
 		cert := r.certificate()
 		cert.Interrupted = true
-		r.settle(ctx, nil, cert)
+		r.inherit(cert)
 		return cert, r.finish(cert)
 	case measuring.Err() != nil:
 		return nil, fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, r.budget.Time)
@@ -196,10 +195,12 @@ func (p *Problem) apply(b Budget) error {
 		return fmt.Errorf("%w: %w", ErrBadBudget, err)
 	}
 	p.Objective = objective
-	if _, ok := kernels.FormatOf(b.Layout); !ok && b.Layout != "" {
-		return fmt.Errorf("%w: layout %q: one of %v", ErrBadBudget, b.Layout, kernels.Layouts())
+	if b.Layout != "" {
+		p.Layout = b.Layout
 	}
-	p.Layout = b.Layout
+	if _, ok := kernels.FormatOf(p.Layout); !ok {
+		return fmt.Errorf("%w: layout %q: one of %v", ErrBadBudget, p.Layout, kernels.Layouts())
+	}
 	if usable := p.Host.CPU.UsableCores; b.MaxThreads < 0 || b.MaxThreads > usable {
 		return fmt.Errorf("%w: max threads %d: this host can use 1 to %d", ErrBadBudget, b.MaxThreads, usable)
 	}
@@ -219,6 +220,9 @@ func (p *Problem) apply(b Budget) error {
 func (r *tune) open(ctx context.Context) error {
 	rig, err := r.tuner.opt.Rig(ctx, r.problem, r.budget.Seed)
 	r.target, r.timer = rig.Target, rig.Timer
+	if cpu, ok := rig.Target.(holder); ok && cpu.Note() != "" {
+		r.warn("the target " + cpu.Note())
+	}
 	return err
 }
 
@@ -226,71 +230,42 @@ func (r *tune) open(ctx context.Context) error {
 // with the budget as well.
 func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
 	cert := r.certificate()
-	var searches []*search
 	var failures []error
 	for i, regime := range Regimes {
 		share := r.share(i)
 		if share == 0 {
 			continue
 		}
-		s, err := r.regime(ctx, measuring, regime, r.now().Add(share))
+		verdict, err := r.regime(ctx, measuring, regime, r.now().Add(share))
 		if err != nil { // one regime that cannot be measured is no reason to lose the others
 			failures = append(failures, err)
 			r.warn(err.Error())
 		}
-		searches = append(searches, s)
+		cert.Regimes = append(cert.Regimes, verdict)
 	}
-	if len(failures) == len(searches) {
+	if len(failures) == len(cert.Regimes) {
 		return nil, errors.Join(failures...)
 	}
-	r.settle(ctx, searches, cert)
+	r.inherit(cert)
 	r.roofline(measuring, cert)
 	cert.Interrupted, cert.NoiseFloor = ctx.Err() != nil, r.floor
 	return cert, r.finish(cert)
 }
 
-// settle chooses the layout and takes each regime's verdict from the duels in it.
-func (r *tune) settle(ctx context.Context, searches []*search, cert *Certificate) {
-	snapshot := r.published()
-	layout, verdicts := r.choose(ctx, searches, r.before(snapshot))
-	cert.Layouts = verdicts
-	for _, s := range searches {
-		s.settle(layout)
-		cert.Regimes = append(cert.Regimes, s.verdict)
-	}
-	r.inherit(cert, layout, snapshot)
-}
-
-// published is what is published now; nil where it cannot be read, which was told when the run began.
-func (r *tune) published() *history.Snapshot {
+// inherit gives every regime its setting: what this run decided, else what an earlier one did, which the certificate
+// then carries on, else the heuristic, or the default where the heuristic turned out wrong. So a run never changes the
+// answer for a regime that it did not decide.
+func (r *tune) inherit(cert *Certificate) {
 	snapshot, err := r.tuner.snapshot()
 	if err != nil {
-		return nil
+		snapshot = nil // told when the run began
 	}
-	return snapshot
-}
-
-// before is the layout of the answer so far: that of an earlier proof, else of the heuristic.
-func (r *tune) before(snapshot *history.Snapshot) kernels.Layout {
-	for _, regime := range Regimes {
-		if v, ok := r.problem.proven(snapshot, regime); ok {
-			return v.winner().Layout
-		}
-	}
-	return r.problem.Heuristic().Layout
-}
-
-// inherit gives every regime its setting in a layout: what this run decided, else what an earlier one did, which the
-// certificate then carries on, else the heuristic, or the default where the heuristic turned out wrong. So a run never
-// changes the answer for a regime that it did not decide.
-func (r *tune) inherit(cert *Certificate, layout kernels.Layout, snapshot *history.Snapshot) {
-	facts := r.problem.in(layout).sound(r.wrong)
-	cert.Best.Config.Layout = layout
+	facts := r.problem.sound(r.wrong)
 	for _, regime := range Regimes {
 		arm := facts.Arm(regime)
 		if v, ok := cert.proof(regime); ok {
 			arm = v.winner()
-		} else if v, ok := r.problem.proven(snapshot, regime); ok && v.winner().Layout == layout && !slices.Contains(r.wrong, v.winner()) {
+		} else if v, ok := r.problem.proven(snapshot, regime); ok && !slices.Contains(r.wrong, v.winner()) {
 			cert.Inherited = append(cert.Inherited, v)
 			arm = v.winner()
 		}
@@ -319,7 +294,7 @@ func (r *tune) certificate() *Certificate {
 		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
 		Target: r.problem.Target, Run: fmt.Sprintf("%016x", r.run),
 		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
-		Regimes: []RegimeVerdict{}, Layouts: []LayoutVerdict{}, Inherited: []RegimeVerdict{}, Wrong: []target.Arm{}, Warnings: []string{},
+		Regimes: []RegimeVerdict{}, Inherited: []RegimeVerdict{}, Wrong: []target.Arm{}, Warnings: []string{},
 	}
 }
 
@@ -333,31 +308,23 @@ func (r *tune) finish(cert *Certificate) error {
 // rooflineTime is kept back for the comparison with the read loop.
 func rooflineTime(budget time.Duration) time.Duration { return min(2*time.Second, budget/20) }
 
-// holder is a target that holds the weights itself, in each layout.
+// holder is a target that holds the weights itself: it can time a plain read of them, and says where they lie.
 type holder interface {
-	Hold(ctx context.Context, layout kernels.Layout) (*target.CPU, error)
+	ReadSubject(threads int) (measure.Subject, error)
+	WeightBytes() uint64
+	Residency() string
 	Note() string
 }
 
 // roofline compares the decode setting that will be used with a plain read loop over the same weights.
 func (r *tune) roofline(ctx context.Context, cert *Certificate) {
-	shelf, ok := r.target.(holder)
-	if !ok {
-		return
-	}
-	if note := shelf.Note(); note != "" {
-		r.warn("the target " + note)
-	}
-	if r.problem.Objective.share(target.Decode) == 0 || ctx.Err() != nil {
+	cpu, ok := r.target.(holder)
+	if !ok || r.problem.Objective.share(target.Decode) == 0 || ctx.Err() != nil {
 		return
 	}
 	r.tell(Event{Phase: "roofline", Text: "comparing decode with a plain read of the same weights"})
 	arm := cert.Best.Config.Arm(target.Decode)
-	cpu, err := shelf.Hold(ctx, arm.Layout)
-	var c measure.Comparison
-	if err == nil {
-		c, err = r.againstReading(ctx, cpu, arm)
-	}
+	c, err := r.againstReading(ctx, cpu, arm)
 	if err != nil && ctx.Err() == nil {
 		r.warn("decode could not be compared with a plain read: " + err.Error())
 	}
@@ -370,8 +337,8 @@ func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 	}
 }
 
-func (r *tune) againstReading(ctx context.Context, cpu *target.CPU, arm target.Arm) (measure.Comparison, error) {
-	decode, err := cpu.Prepare(ctx, target.Decode, arm)
+func (r *tune) againstReading(ctx context.Context, cpu holder, arm target.Arm) (measure.Comparison, error) {
+	decode, err := r.target.Prepare(ctx, target.Decode, arm)
 	if err != nil {
 		return measure.Comparison{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -142,7 +143,7 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, prior: t.prior}, nil
+	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, Layout: kernels.I2S, prior: t.prior}, nil
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
@@ -234,9 +235,9 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {
-	shelf := target.NewShelf(p.Host, p.Model, p.held(), target.CPUOptions{Seed: seed})
-	if _, err := shelf.Hold(ctx, DefaultLayout); err != nil {
+	cpu, err := target.NewCPU(ctx, p.Host, p.Model, target.CPUOptions{Layout: p.Layout, Seed: seed})
+	if err != nil {
 		return Rig{}, err
 	}
-	return Rig{Target: shelf, Timer: &measure.Timer{Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+	return Rig{Target: cpu, Timer: &measure.Timer{Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
 }

@@ -41,7 +41,7 @@ A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and p
 	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, or auto for the best this build has")
 	f.StringVar(&b.Strategy, "strategy", "auto", "search strategy: "+strategyNames())
 	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
-	f.StringVar(&layout, "layout", "", "the only weight layout to try (default: every one with a kernel for this host)")
+	f.StringVar(&layout, "layout", "", "weight layout (default: "+string(kernels.I2S)+")")
 	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
 	return cmd
 }
@@ -90,7 +90,6 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	for _, r := range c.Regimes {
 		writeRegime(w, r)
 	}
-	writeLayouts(w, c.Layouts)
 	if f := c.Roofline; f.DecodeFraction > 0 {
 		fmt.Fprintf(w, "read limit    %.1f GB/s with %s; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, threads(f.ReadThreads), 100*f.DecodeFraction, boundBy(f))
 	}
@@ -119,23 +118,6 @@ func writeRegime(w io.Writer, r tuner.RegimeVerdict) {
 	fmt.Fprintf(w, "%-13s search   %d of %d arms, %d known before; %s%s\n", "", r.Evaluations, r.SpaceSize, r.Known, r.Stopped, overHeuristic(r.OverHeuristic))
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "%-13s doubt    %s\n", "", warning)
-	}
-}
-
-// writeLayouts says how the layout was chosen, where there was a choice.
-func writeLayouts(w io.Writer, list []tuner.LayoutVerdict) {
-	if len(list) < 2 {
-		return
-	}
-	for _, l := range list {
-		mark, ratio := "passed  ", "-"
-		if l.Chosen {
-			mark = "chosen  "
-		}
-		if l.Ratio > 0 {
-			ratio = fmt.Sprintf("%.3fx", l.Ratio)
-		}
-		fmt.Fprintf(w, "%-13s %s %s: %s, %s of weights, repacked in %.1f s by one thread; %s\n", "layout", mark, l.Layout, ratio, size(uint64(l.Bytes)), l.RepackSeconds, l.Reason)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -19,6 +20,15 @@ var (
 	batches  = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}
 	prefill  = []int{23, 24, 25, 31, 32, 33, 64, 65, 128, 129}
 )
+
+// sizes is the grid all, or the few under -short: that is for an emulated CPU, a hundred times slower than the
+// machine it is on. Every tile, every batch of a tail and every guard page is in both.
+func sizes(all []int, few ...int) []int {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
 
 // Run tests k against ref, a kernel of the same layout, and ref itself against the definition of Kernel.Mul.
 func Run(t *testing.T, ref, k kernels.Kernel) {
@@ -68,11 +78,24 @@ func canaries(n int) []int32 {
 }
 
 func mul(k kernels.Kernel, dst []int32, w *kernels.Packed, x *kernels.Activations, rows kernels.Rows, choice kernels.Blocking) {
-	var work []byte
-	if k.Work != nil {
-		work = make([]byte, k.Work(kernels.Shape{M: x.M, N: w.N, K: w.K}))
-	}
+	work := workspace(k, kernels.Shape{M: x.M, N: w.N, K: w.K})
 	k.Mul(dst, w, x, rows, work, choice)
+	if !bytes.Equal(work[len(work):cap(work)], behindWork) {
+		panic("kerneltest: a write behind the workspace")
+	}
+}
+
+// behindWork is what lies behind every workspace.
+var behindWork = bytes.Repeat([]byte{0xa5}, 256)
+
+// workspace is as large as the kernel asks, and full of what another call may have left there.
+func workspace(k kernels.Kernel, shape kernels.Shape) []byte {
+	size := 0
+	if k.Work != nil {
+		size = k.Work(shape)
+	}
+	memory := bytes.Repeat([]byte{0xa5}, size+len(behindWork))
+	return memory[: size : size+len(behindWork)]
 }
 
 func all(w *kernels.Packed) kernels.Rows { return kernels.Rows{From: 0, To: w.N} }
@@ -138,8 +161,8 @@ func (s suite) product(w *kernels.Packed, x *kernels.Activations) []int32 {
 
 func (s suite) definition(t *testing.T) {
 	const m = 3
-	for _, n := range rowTails {
-		for _, k := range colTails {
+	for _, n := range sizes(rowTails, 16, 65, 129) {
+		for _, k := range sizes(colTails, 1, 17, 100, 257) {
 			w, x := s.weights(n, k, uint64(n*k)), activations(m, k, uint64(k))
 			s.compare(t, w, x, s.product(w, x), kernels.Blocking{})
 		}
@@ -149,7 +172,7 @@ func (s suite) definition(t *testing.T) {
 // deep sums over as many columns as models have, and as a matrix may have, with weights that differ everywhere.
 func (s suite) deep(t *testing.T) {
 	const n = 81
-	for _, k := range []int{6912, kernels.MaxCols} {
+	for _, k := range sizes([]int{6912, kernels.MaxCols}, 6912) {
 		m := s.wholeTiles()
 		w, x := s.weights(n, k, uint64(k)), activations(m, k, uint64(k))
 		want := s.product(w, x)
@@ -170,8 +193,8 @@ func (s suite) wholeTiles() int {
 
 func (s suite) tails(t *testing.T) {
 	most := slices.Max(batches)
-	for _, n := range rowTails {
-		for _, k := range colTails {
+	for _, n := range sizes(rowTails, 16, 65, 129) {
+		for _, k := range sizes(colTails, 1, 17, 100, 257) {
 			w, x := s.weights(n, k, uint64(n*k)), activations(most, k, uint64(k))
 			want := s.want(w, x)
 			for _, m := range batches {
@@ -187,7 +210,7 @@ func (s suite) prefill(t *testing.T) {
 	const n, k = 144, 520
 	w, x := s.weights(n, k, 1), activations(slices.Max(prefill), k, 2)
 	want := s.want(w, x)
-	for _, m := range prefill {
+	for _, m := range sizes(prefill, 33, 65) {
 		for _, choice := range s.blockings() {
 			s.compare(t, w, first(x, m), want, choice)
 		}
@@ -196,7 +219,7 @@ func (s suite) prefill(t *testing.T) {
 
 // rowRanges computes every range of rows that a caller may ask for and looks at every element outside.
 func (s suite) rowRanges(t *testing.T) {
-	for _, n := range []int{192, 199} {
+	for _, n := range sizes([]int{192, 199}, 135) {
 		const m, k = 6, 70
 		w, x := s.weights(n, k, 3), activations(m, k, 4)
 		want := s.want(w, x)
@@ -253,10 +276,14 @@ func (s suite) extremes(t *testing.T) {
 		}
 	}
 	patterns := []func(int) int8{sign(-128, -128), sign(127, 127), sign(127, -128), sign(-128, 127), sign(1, 0)}
+	weights := []func(int) int8{sign(-1, -1), sign(1, 1), sign(0, 0), sign(1, -1), sign(-1, 1)}
+	if testing.Short() {
+		weights = weights[:2]
+	}
 	m := max(len(patterns), s.wholeTiles())
-	for _, k := range []int{16, 256, 6912, kernels.MaxCols} {
+	for _, k := range sizes([]int{16, 256, 6912, kernels.MaxCols}, 256, kernels.MaxCols) {
 		const n = 81
-		for _, weight := range []func(int) int8{sign(-1, -1), sign(0, 0), sign(1, 1), sign(1, -1), sign(-1, 1)} {
+		for _, weight := range weights {
 			values := make([]int8, n*k)
 			for i := range values {
 				values[i] = weight(i)
@@ -324,9 +351,9 @@ func (s suite) guardPages(t *testing.T) {
 			t.Fatalf("a read or write outside the buffers, or a write to an input: %v", fault)
 		}
 	}()
-	for _, n := range []int{16, 41, 64, 80, 128, 129} {
-		for _, k := range []int{1, 16, 64, 100, 256, 272} {
-			for _, m := range []int{1, 2, 3, 4, 5, 9, 13} {
+	for _, n := range sizes([]int{16, 41, 64, 80, 128, 129}, 16, 41, 129) {
+		for _, k := range sizes([]int{1, 16, 64, 100, 256, 272}, 1, 100, 256) {
+			for _, m := range sizes([]int{1, 2, 3, 4, 5, 9, 13}, 1, 5, 13) {
 				w, x := s.weights(n, k, 9), activations(m, k, 10)
 				want := s.want(w, x)
 				for _, side := range []side{guardAfter, guardBefore} {
@@ -335,8 +362,9 @@ func (s suite) guardPages(t *testing.T) {
 					gx := &kernels.Activations{M: m, K: k, Stride: x.Stride, X: guarded(&a, side, x.X), Sum: guarded(&a, side, x.Sum), Scale: x.Scale}
 					a.freeze(t)
 					dst := guarded(&a, side, canaries(m*n))
+					work := guarded(&a, side, workspace(s.kernel, kernels.Shape{M: m, N: n, K: k}))
 					for _, choice := range s.blockings() {
-						mul(s.kernel, dst, gw, gx, all(gw), choice)
+						s.kernel.Mul(dst, gw, gx, all(gw), work, choice)
 						if !slices.Equal(dst, want) {
 							t.Fatalf("m=%d n=%d k=%d tile=%s: differs from the reference", m, n, k, choice.Tile)
 						}
@@ -365,10 +393,7 @@ func (s suite) allocations(t *testing.T) {
 	const n, k = 129, 100
 	for _, m := range []int{1, 13} {
 		w, x, dst := s.weights(n, k, 11), activations(m, k, 12), make([]int32, m*n)
-		var work []byte
-		if s.kernel.Work != nil {
-			work = make([]byte, s.kernel.Work(kernels.Shape{M: m, N: n, K: k}))
-		}
+		work := workspace(s.kernel, kernels.Shape{M: m, N: n, K: k})
 		if got := testing.AllocsPerRun(20, func() { s.kernel.Mul(dst, w, x, all(w), work, kernels.Blocking{}) }); got != 0 {
 			t.Errorf("m=%d: %v allocations per call, want 0", m, got)
 		}
@@ -384,6 +409,7 @@ func (s suite) misuse(t *testing.T) {
 		w      kernels.Packed
 		x      kernels.Activations
 		rows   kernels.Rows
+		work   []byte
 		choice kernels.Blocking
 	}
 	cases := map[string]func(*call){
@@ -409,9 +435,13 @@ func (s suite) misuse(t *testing.T) {
 		"matrix without rows":    func(c *call) { c.w.N = 0 },
 		"matrix without columns": func(c *call) { c.w.K, c.x.K = 0, 0 },
 	}
+	if s.kernel.Work != nil {
+		cases["short workspace"] = func(c *call) { c.work = c.work[:len(c.work)-1] }
+	}
 	for name, spoil := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := call{dst: make([]int32, m*n), w: *s.weights(n, k, 13), x: *activations(m, k, 14), rows: kernels.Rows{From: 0, To: n}}
+			c.work = workspace(s.kernel, kernels.Shape{M: m, N: n, K: k})
 			spoil(&c)
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			defer func() {
@@ -419,7 +449,7 @@ func (s suite) misuse(t *testing.T) {
 					t.Errorf(`recovered %q, want a panic "kernels: …"`, message)
 				}
 			}()
-			mul(s.kernel, c.dst, &c.w, &c.x, c.rows, c.choice)
+			s.kernel.Mul(c.dst, &c.w, &c.x, c.rows, c.work, c.choice)
 		})
 	}
 }

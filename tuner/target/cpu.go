@@ -40,7 +40,6 @@ type CPU struct {
 	budget  uint64 // bytes that the weights may take, and half as much again the inputs and outputs; 0 = unknown
 	note    string
 	place   string // what Residency returns
-	cached  bool   // the weights fit the caches
 
 	turn       chan struct{} // held by whoever uses what follows
 	closed     bool
@@ -101,9 +100,7 @@ func (c *CPU) open(ctx context.Context) (err error) {
 	if c.weights, err = newWeights(ctx, c.format, c.model.Layer(), layers, c.options.Seed, pool); err != nil {
 		return err
 	}
-	cache := cacheBytes(c.host.CPU)
-	c.place = residency(c.weights.memory, cache)
-	c.cached = uint64(len(c.weights.memory.Bytes)) <= cache
+	c.place = residency(c.weights.memory, cacheBytes(c.host.CPU))
 	return nil
 }
 

@@ -43,7 +43,6 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 	}
 	defer give()
 	defer enter(r.pool)()
-	r.target.settle(r.pool)
 	start := time.Now()
 	for range n {
 		for _, r.w = range r.target.weights.matmuls {
@@ -54,18 +53,6 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 		}
 	}
 	return time.Since(start), nil
-}
-
-// settle brings weights that fit the caches back into them, each share to the worker that will want it, as the token
-// before would have left them: since then another arm may have run, on a copy of the weights in another layout.
-func (c *CPU) settle(pool *kernels.Pool) {
-	if !c.cached {
-		return
-	}
-	r := &readPass{target: c, pool: pool, read: kernels.ReadLoop(c.options.Features), sums: make([]uint64, pool.Threads())}
-	for _, r.w = range c.weights.matmuls {
-		pool.Run(r.readShare)
-	}
 }
 
 // PeakSubject returns the limit of prefill as a subject: int8 multiply-adds from registers to registers, on that many

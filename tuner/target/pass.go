@@ -154,7 +154,6 @@ func (p *pass) timed(ctx context.Context, n int) (elapsed time.Duration, err err
 	last := p.steps[(p.next+n*p.stride+len(p.steps)-1)%len(p.steps)]
 	poisonAll(last.dst)
 	defer enter(p.pool)()
-	p.target.settle(p.pool)
 	start := time.Now()
 	err = attempt(func() error { return p.iterate(ctx, n*p.stride) })
 	elapsed = time.Since(start)

@@ -1,0 +1,241 @@
+// Command t5_avx512vbmi prints kernels/mul_t5_avx512vbmi_amd64.s: the register tiles of layout t5 in VPERMB and VPDPBUSD.
+//
+// The file is long because the five weights of a byte, each of which has a table of its own, are not a loop.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/strided"
+)
+
+const (
+	vector  = 64          // bytes of one row group in one step
+	weights = 5           // weights of a byte
+	step    = 4 * weights // columns of one step
+	byHigh  = 3           // the first weight that is looked up by the high six bits
+)
+
+func main() {
+	ConstraintExpr("!purego")
+	one()
+	decode(4)
+	for _, tokens := range []int{2, 3, 4, 5} {
+		batch(4, tokens)
+	}
+	batch(2, 8)
+	Generate()
+}
+
+// one is a single row group times a single token, of which the first rows are stored.
+func one() {
+	TEXT("t5VBMIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
+	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
+	tables := loadTables()
+	acc := zeroes(weights)
+
+	Label("one")
+	bytes := ZMM()
+	VMOVDQU32(Mem{Base: w}, bytes)
+	for f := range weights {
+		codes := ZMM()
+		tables.codes(f, bytes, codes)
+		VPDPBUSD_BCST(Mem{Base: x, Disp: 4 * f}, codes, acc[f])
+	}
+	ADDQ(Imm(step), x)
+	ADDQ(wStride, w)
+	DECQ(steps)
+	JNZ(LabelRef("one"))
+
+	for f := 1; f < weights; f++ {
+		VPADDD(acc[f], acc[0], acc[0])
+	}
+	sum := ZMM()
+	VPBROADCASTD(Load(Param("sum"), GP32()), sum)
+	VPSUBD(sum, acc[0], acc[0])
+	Load(Param("rows"), RCX)
+	lanes, mask := GP32(), K()
+	MOVL(U32(1), lanes)
+	SHLL(CL, lanes)
+	DECL(lanes)
+	KMOVW(lanes, mask)
+	VMOVDQU32(acc[0], mask, Mem{Base: argument("dst")})
+	VZEROUPPER()
+	RET()
+}
+
+// decode is groups x 1. Each group has two accumulators, which weights take in turn: five additions to one would take
+// longer than all else in a step.
+func decode(groups int) {
+	name := tile(groups, 1)
+	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
+	ahead := prefetchFrom(w)
+	tables := loadTables()
+	even, odd := zeroes(groups), zeroes(groups)
+	tokens := vectors(weights)
+
+	Label(name)
+	for f := range tokens {
+		VPBROADCASTD(Mem{Base: x, Disp: 4 * f}, tokens[f])
+	}
+	for g := range groups {
+		PREFETCHT0(Mem{Base: ahead, Disp: vector * g})
+		bytes := ZMM()
+		VMOVDQU32(Mem{Base: w, Disp: vector * g}, bytes)
+		for f := range weights {
+			codes := ZMM()
+			tables.codes(f, bytes, codes)
+			if f%2 == 0 {
+				VPDPBUSD(tokens[f], codes, even[g])
+			} else {
+				VPDPBUSD(tokens[f], codes, odd[g])
+			}
+		}
+	}
+	ADDQ(Imm(step), x)
+	ADDQ(wStride, w)
+	ADDQ(wStride, ahead)
+	DECQ(steps)
+	JNZ(LabelRef(name))
+
+	dst, sum := argument("dst"), argument("sum")
+	for g := range groups {
+		VPADDD(odd[g], even[g], even[g])
+		VPSUBD_BCST(Mem{Base: sum}, even[g], even[g])
+		VMOVDQU32(even[g], Mem{Base: dst, Disp: vector * g})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// batch is groups x tokens: a weight of all groups is looked up once for all tokens.
+func batch(groups, tokens int) {
+	name := tile(groups, tokens)
+	w, wStride, steps := argument("w"), argument("wStride"), argument("steps")
+	x := strided.Load("x", "xStride", tokens)
+	ahead := prefetchFrom(w)
+	tables := tablesInMemory()
+	if groups*tokens+2*groups+1+1+weights <= 32 { // sums, bytes and codes, token, twoBits, tables
+		tables = loadTables()
+	}
+	acc := make([][]VecVirtual, tokens)
+	for t := range acc {
+		acc[t] = zeroes(groups)
+	}
+	bytes, codes, token := vectors(groups), vectors(groups), ZMM()
+
+	Label(name)
+	for g := range groups {
+		PREFETCHT0(Mem{Base: ahead, Disp: vector * g})
+		VMOVDQU32(Mem{Base: w, Disp: vector * g}, bytes[g])
+	}
+	for f := range weights {
+		for g := range groups {
+			tables.codes(f, bytes[g], codes[g])
+		}
+		for t := range tokens {
+			VPBROADCASTD(x.Row(t).Offset(4*f), token)
+			for g := range groups {
+				VPDPBUSD(token, codes[g], acc[t][g])
+			}
+		}
+	}
+	x.Add(Imm(step))
+	ADDQ(wStride, w)
+	ADDQ(wStride, ahead)
+	DECQ(steps)
+	JNZ(LabelRef(name))
+
+	sum := argument("sum")
+	dst := strided.Load("dst", "dstStride", tokens)
+	for t := range tokens {
+		for g := range groups {
+			VPSUBD_BCST(Mem{Base: sum, Disp: 4 * t}, acc[t][g], acc[t][g])
+			VMOVDQU32(acc[t][g], dst.Row(t).Offset(vector*g))
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// tile opens the routine of a register tile and returns the name of its labels.
+func tile(groups, tokens int) string {
+	name := fmt.Sprintf("%dx%d", groups, tokens)
+	TEXT("t5VBMITile"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
+	return "tile" + name
+}
+
+// tables are what it takes to look up the codes of each weight.
+type tables struct {
+	of      [weights]Op
+	twoBits Register // 0xc0 in every byte
+}
+
+func tablesInMemory() *tables {
+	t := &tables{twoBits: broadcast(0xc0c0c0c0)}
+	for f := range t.of {
+		t.of[f] = Mem{Symbol: Symbol{Name: "·t5Tables"}, Base: StaticBase, Disp: vector * f}
+	}
+	return t
+}
+
+func loadTables() *tables {
+	t := tablesInMemory()
+	for f := range t.of {
+		v := ZMM()
+		VMOVDQU32(t.of[f], v)
+		t.of[f] = v
+	}
+	return t
+}
+
+// codes looks up weight f of every byte; the weights must come in order, as bytes are moved down on the way. VPERMB
+// sees the low six bits of a byte alone, and so does not mind what the move of whole words leaves in the others.
+func (t *tables) codes(f int, bytes, codes Register) {
+	switch f {
+	case byHigh - 1: // -1, code 0, where both top bits are set
+		below := K()
+		VPCMPUB(Imm(1), t.twoBits, bytes, below)
+		VPERMB_Z(t.of[f], bytes, below, codes)
+		return
+	case byHigh:
+		VPSRLW(Imm(2), bytes, bytes)
+	}
+	VPERMB(t.of[f], bytes, codes)
+}
+
+func argument(name string) Register { return Load(Param(name), GP64()) }
+
+// prefetchFrom returns an address that runs ahead of w by the argument prefetch.
+func prefetchFrom(w Register) Register {
+	ahead := argument("prefetch")
+	ADDQ(w, ahead)
+	return ahead
+}
+
+func vectors(n int) []VecVirtual {
+	v := make([]VecVirtual, n)
+	for i := range v {
+		v[i] = ZMM()
+	}
+	return v
+}
+
+func zeroes(n int) []VecVirtual {
+	v := vectors(n)
+	for i := range v {
+		VPXORD(v[i], v[i], v[i])
+	}
+	return v
+}
+
+func broadcast(value uint32) VecVirtual {
+	r, v := GP32(), ZMM()
+	MOVL(U32(value), r)
+	VPBROADCASTD(r, v)
+	return v
+}
