@@ -316,6 +316,7 @@ func (s *Store) start(ctx context.Context) (state, error) {
 		return st, err
 	}
 	s.created = fromUnixNano(int64(st.created))
+	s.saw(st.generation)
 	s.rolledBack(st, max(snap.Generation, s.lastSeen()))
 	if snap.Generation < st.configGeneration && !s.opt.ReadOnly {
 		if err := s.publish(ctx); err != nil {
