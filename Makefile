@@ -9,10 +9,11 @@ BIN     := bin/bitnet-autotune
 export REPLAY_DATA ?= $(abspath ../shared/replay)
 export GGUF_DATA   ?= $(abspath ../shared/gguf)
 
+SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
+.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,18 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) vet ./...
 	$(GO) test ./...
 
-check: lint race generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+check: lint race stress generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+
+# The hard tests of the history, each of which prints what it counted. A stage of paranoid can be run alone:
+# make paranoid STAGES=TestKilled
+STAGES  := TestKilled|TestCorruptFiles|TestCut|TestFullDisk|TestInjected|TestContention|TestReadersDoNotWait|TestScale|TestPower
+REPORT  := grep -v '^=== '
+
+stress: ## the history killed, damaged, cut, starved and filled, a short version
+	@set -o pipefail; $(GO) test ./history -count 1 -v -run '$(STAGES)' -kills 100 -corruptions 10 -records 200000 -states 2000 | $(REPORT)
+
+paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states of a power failure, 10 million records
+	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
 
 race: ## run the tests under the race detector
 	$(GO) test -race ./...

@@ -5,32 +5,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Append stores records, all or none, and returns once they are on the disk. A record that is there already, equal in
 // every field, is not stored again, so that a caller who does not know whether a call succeeded repeats it; one that
 // differs from what is stored under its run, number and setting is ErrConflict.
+//
+// If another process keeps the store for longer than Options.Timeout or the deadline of ctx, the records go into the
+// spool instead, from where the next writer takes them. That is success as well: they are on the disk, though Records
+// does not see them yet.
 func (s *Store) Append(ctx context.Context, recs ...Record) error {
-	_, err := s.append(ctx, "append", recs)
-	return err
+	pairs, err := encodeAll("append", recs)
+	if err != nil || len(pairs) == 0 {
+		return err
+	}
+	_, err = s.addPairs(ctx, "append", pairs)
+	return s.orSpool(ctx, err, func() ([]spooled, error) {
+		list := make([]spooled, len(pairs))
+		for i, p := range pairs {
+			list[i] = spooled{bucketSample, p}
+		}
+		return list, nil
+	})
 }
 
-// append returns how many of recs were new.
-func (s *Store) append(ctx context.Context, verb string, recs []Record) (added int, err error) {
+func encodeAll(verb string, recs []Record) ([]pair, error) {
 	pairs := make([]pair, len(recs))
 	for i, r := range recs {
+		var err error
 		if pairs[i].key, pairs[i].value, err = r.encode(); err != nil {
-			return 0, fmt.Errorf("history: %s: record %d (run %d seq %d): %w", verb, i, r.Run, r.Seq, err)
+			return nil, fmt.Errorf("history: %s: record %d (run %d seq %d): %w", verb, i, r.Run, r.Seq, err)
 		}
 	}
-	if len(pairs) == 0 {
-		return 0, nil
-	}
+	return pairs, nil
+}
+
+// addPairs stores samples and returns how many were new. A database that has reached its size makes room first.
+func (s *Store) addPairs(ctx context.Context, verb string, pairs []pair) (added int, err error) {
 	var fresh int
-	changed, err := s.commit(ctx, verb, func(w *writer) (err error) {
+	add := func(w *writer) (err error) {
 		fresh, err = w.addSamples(pairs)
 		return err
-	}, nil)
+	}
+	changed, err := s.commit(ctx, task{verb: verb}, add)
+	for _, keep := range []int{DefaultPerCell, DefaultPerCell / 4, keptPerCell} {
+		if !errors.Is(err, berrors.ErrMaxSizeReached) {
+			break
+		}
+		if _, pruned := s.Prune(ctx, Retention{PerCell: keep}); pruned != nil {
+			return 0, errors.Join(err, pruned)
+		}
+		changed, err = s.commit(ctx, task{verb: verb}, add)
+	}
 	if !changed || err != nil {
 		return 0, err
 	}
@@ -91,9 +119,12 @@ func (f Filter) prefix() (prefix []byte, err error) {
 // matches reports whether a sample's key is wanted. A key that cannot be read is: it is damage to be told of.
 func (f Filter) matches(key []byte) bool {
 	k, err := parseSampleKey(key)
-	return err != nil || (f.Host == "" || f.Host == k.host) && (f.Model == "" || f.Model == k.model) &&
-		(f.Target == "" || f.Target == k.target) && (f.Regime == "" || f.Regime == k.regime) &&
-		(f.Run == 0 || f.Run == k.run)
+	return err != nil || f.matchesNames(k.host, k.model, k.target, k.regime) && (f.Run == 0 || f.Run == k.run)
+}
+
+func (f Filter) matchesNames(host, model, target, regime string) bool {
+	return (f.Host == "" || f.Host == host) && (f.Model == "" || f.Model == model) &&
+		(f.Target == "" || f.Target == target) && (f.Regime == "" || f.Regime == regime)
 }
 
 // Records calls fn for every record that f matches, ordered by host, model, target, regime, setting, run and number.

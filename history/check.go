@@ -70,14 +70,18 @@ func (c *check) run(ctx context.Context) error {
 
 // look looks at everything.
 func (c *check) look(ctx context.Context) error {
-	if err := c.metas(ctx); err != nil {
+	seen, err := c.metas(ctx)
+	if err != nil {
 		return err
 	}
 	before, err := c.state(ctx)
 	if err != nil {
 		return err
 	}
-	seen, err := c.bucket(ctx, bucketSample, func(key, value []byte) error {
+	if before.generation < seen {
+		c.problem("generation %d is older than %d, which it had reached: the database was rolled back", before.generation, seen)
+	}
+	found, err := c.bucket(ctx, bucketSample, func(key, value []byte) error {
 		if _, err := decodeRecord(key, value); err != nil {
 			return err
 		}
@@ -87,11 +91,8 @@ func (c *check) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range []struct {
-		name   []byte
-		verify func(key, value []byte) error
-	}{{bucketRun, verifyRun}, {bucketConfig, verifyLearned}, {bucketPin, verifyPin}} {
-		if _, err := c.bucket(ctx, b.name, b.verify); err != nil {
+	for _, name := range before.buckets()[2:] {
+		if _, err := c.bucket(ctx, name, func(key, value []byte) error { return verifyIn(name, key, value) }); err != nil {
 			return err
 		}
 	}
@@ -99,21 +100,24 @@ func (c *check) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if before.generation == after.generation && seen != before.samples {
-		c.problem("%d records where %d were stored", seen, before.samples)
+	if before.generation == after.generation && found != before.samples {
+		c.problem("%d records where %d were stored", found, before.samples)
 	}
 	return nil
 }
 
-// metas checks that both meta pages are good: with one alone the database works, and may have lost its last commit.
-func (c *check) metas(ctx context.Context) error {
-	return c.store.exclusive(ctx, func() error {
+// metas checks that both meta pages are good: with one alone the database works, and may have lost its last commit. It
+// returns the greatest generation that was seen.
+func (c *check) metas(ctx context.Context) (seen uint64, err error) {
+	err = c.store.exclusive(ctx, func() error {
+		seen = c.store.lastSeen()
 		warning, err := preflight(c.store.databasePath())
 		if warning != nil {
 			c.problem("%v", warning)
 		}
 		return err
 	})
+	return seen, err
 }
 
 // state reads the state and compares the snapshot with the database.
@@ -123,7 +127,7 @@ func (c *check) state(ctx context.Context) (state, error) {
 	err := c.store.exclusive(ctx, func() error {
 		if err := c.store.view(ctx, func(tx *bolt.Tx, now state) (err error) {
 			st = now
-			for _, name := range buckets {
+			for _, name := range now.buckets() {
 				if tx.Bucket(name) == nil {
 					return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 				}
@@ -163,7 +167,22 @@ func (c *check) snapshot(st state, want *Snapshot) {
 	}
 }
 
-// verifyRun, verifyLearned and verifyPin check that a value is what its key says.
+// verifyIn checks that a value is intact and what its key in that bucket says.
+func verifyIn(bucket, key, value []byte) error {
+	switch string(bucket) {
+	case string(bucketSample):
+		_, err := decodeRecord(key, value)
+		return err
+	case string(bucketRun):
+		return verifyRun(key, value)
+	case string(bucketConfig):
+		return verifyLearned(key, value)
+	case string(bucketPin):
+		return verifyPin(key, value)
+	}
+	return verifyAggregate(key, value)
+}
+
 func verifyRun(key, value []byte) error {
 	var r Run
 	if err := unsealJSON(key, value, &r); err != nil {

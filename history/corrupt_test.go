@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-var corruptions = flag.Int("corruptions", 14, "how many files TestCorruptFiles makes of each kind of damage")
+var corruptions = flag.Int("corruptions", 6, "how many files TestCorruptFiles makes of each kind of damage")
 
 // victim is what the damage is done to: the current file, and an older version of it for stale pages.
 type victim struct{ now, old []byte }
@@ -204,9 +204,14 @@ func makeVictim(t *testing.T, dir string) {
 }
 
 // tally counts how uses of damaged files ended.
-type tally struct{ refused, told, same, served int }
+type tally struct{ refused, told, same, repaired, lost, served int }
 
-// childCorrupt uses every damaged file of one kind for reading, checking and writing, each on a copy of its own.
+func (sum *tally) add(one tally) {
+	sum.refused, sum.told, sum.same = sum.refused+one.refused, sum.told+one.told, sum.same+one.same
+	sum.repaired, sum.lost, sum.served = sum.repaired+one.repaired, sum.lost+one.lost, sum.served+one.served
+}
+
+// childCorrupt uses every damaged file of one kind for reading, checking, writing and repairing, each on a copy of its own.
 func childCorrupt(ctx context.Context, args []string) error {
 	var v victim
 	var err error
@@ -225,7 +230,7 @@ func childCorrupt(ctx context.Context, args []string) error {
 	var sum tally
 	for number := range count {
 		damaged := v.damaged(kind, number)
-		for _, use := range []func(context.Context, string, *tally) error{useRead, useCheck, useWrite} {
+		for _, use := range []func(context.Context, string, *tally) error{useRead, useCheck, useWrite, useRepair} {
 			dir, err := os.MkdirTemp(args[1], "")
 			if err != nil {
 				return err
@@ -244,7 +249,7 @@ func childCorrupt(ctx context.Context, args []string) error {
 			os.RemoveAll(dir)
 		}
 	}
-	fmt.Println(sum.refused, sum.told, sum.same, sum.served)
+	fmt.Println(sum.refused, sum.told, sum.same, sum.repaired, sum.lost, sum.served)
 	return nil
 }
 
@@ -317,9 +322,61 @@ func useWrite(ctx context.Context, dir string, sum *tally) error {
 	}
 	if acknowledged {
 		sum.same++
+		if err := keptFive(ctx, s); err != nil {
+			return err
+		}
 	} else {
 		sum.told++
 	}
+	return nil
+}
+
+// keptFive demands that the five acknowledged records are there, after a repair where only reading finds the damage.
+func keptFive(ctx context.Context, s *Store) error {
+	for {
+		n := 0
+		err := s.Records(ctx, Filter{Run: 2}, func(Record) error { n++; return nil })
+		if err == nil && n == 5 {
+			return nil
+		}
+		done, cause := s.Repair(ctx)
+		if cause != nil {
+			return fmt.Errorf("%d of 5 acknowledged records are there, %w; repair: %w", n, err, cause)
+		}
+		if done.Path == "" {
+			return fmt.Errorf("%d of 5 acknowledged records are there after %s, %w", n, done, err)
+		}
+	}
+}
+
+// useRepair demands a sound database afterwards, and that a repair which lost nothing by its own account has not.
+func useRepair(ctx context.Context, dir string, sum *tally) error {
+	s, err := Open(dir, Options{})
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		sum.refused++
+		return nil
+	}
+	report, err := s.Check(ctx)
+	if err == nil && report.OK {
+		sum.same++
+		return nil
+	}
+	done, err := s.Repair(ctx)
+	if err != nil {
+		return fmt.Errorf("Repair of %v: %w", report.Problems, err)
+	}
+	if report, err = s.Check(ctx); err != nil || !report.OK {
+		return fmt.Errorf("after %s: %+v, %w", done, report, err)
+	}
+	n, err := intact(ctx, s)
+	if err != nil {
+		return err
+	}
+	if done.Stored == victimRecords && n+done.Lost != victimRecords {
+		return fmt.Errorf("%d records after %s", n, done)
+	}
+	sum.repaired++
+	sum.lost += victimRecords - n
 	return nil
 }
 
@@ -327,26 +384,33 @@ func TestCorruptFiles(t *testing.T) {
 	dir := t.TempDir()
 	makeVictim(t, dir)
 	var sum tally
+	kinds := 0
 	for kind := range damages {
-		cmd := child(t, "corrupt", dir, t.TempDir(), kind, *corruptions)
-		var out, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &stderr
-		must(t, cmd.Start())
-		hang := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
-		err := cmd.Wait()
-		hang.Stop()
-		if err != nil {
-			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-			t.Errorf("%s: %v\n%.3000s", damages[kind].name, err, strings.Join(lines[max(0, len(lines)-30):], "\n"))
-			continue
-		}
-		var one tally
-		fmt.Sscan(out.String(), &one.refused, &one.told, &one.same, &one.served)
-		t.Logf("%-20s %+v", damages[kind].name, one)
-		sum.refused, sum.told, sum.same, sum.served = sum.refused+one.refused, sum.told+one.told, sum.same+one.same, sum.served+one.served
+		t.Run(damages[kind].name, func(t *testing.T) {
+			kinds++
+			sum.add(corruptFiles(t, dir, kind))
+		})
 	}
-	if want := len(damages) * *corruptions * 3; sum.served != want {
+	if want := kinds * *corruptions * 4; sum.served != want {
 		t.Errorf("%d uses, want %d", sum.served, want)
 	}
-	t.Logf("%d damaged files x {read, check, write}: no crash, no hang, no wrong value unnoticed: %+v", len(damages)**corruptions, sum)
+	t.Logf("%d damaged files x {read, check, write, repair}: no crash, no hang, no wrong value unnoticed: %+v", kinds**corruptions, sum)
+}
+
+// corruptFiles lets a child process use files of one kind of damage.
+func corruptFiles(t *testing.T, dir string, kind int) (sum tally) {
+	cmd := child(t, "corrupt", dir, t.TempDir(), kind, *corruptions)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	must(t, cmd.Start())
+	hang := time.AfterFunc(time.Minute+time.Duration(*corruptions)*2*time.Second, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	hang.Stop()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		t.Fatalf("%v\n%.3000s", err, strings.Join(lines[max(0, len(lines)-30):], "\n"))
+	}
+	fmt.Sscan(out.String(), &sum.refused, &sum.told, &sum.same, &sum.repaired, &sum.lost, &sum.served)
+	t.Logf("%+v", sum)
+	return sum
 }

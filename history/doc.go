@@ -4,8 +4,8 @@
 // # Basics
 //
 // A state directory belongs to the caller. In it stand history.db (the database), history.lock (the lock that every
-// user of the database takes), current.cfg (the published snapshot), and, when they are needed, quarantine/ and
-// spool/. FORMAT.md shows every byte of them.
+// user of the database takes), current.cfg (the published snapshot), history.bak (the newest backup), and, when they
+// are needed, quarantine/ and spool/. FORMAT.md shows every byte of them.
 //
 //	s, err := history.Open(dir, history.Options{})
 //	err = s.Append(ctx, record)            // one lock, one transaction, then nothing is held open
@@ -17,7 +17,12 @@
 //	r := history.NewReader(dir)
 //	snap, err := r.Load()                  // cached; never blocks, works on a read-only mount
 //
-// Between calls a Store holds no file, lock or mapping, so any number of processes may use one directory.
+// Between calls a Store holds no file, lock or mapping, so any number of processes may use one directory. Who cannot
+// get the lock in time leaves records, runs and learned configs in the spool, and the next writer takes them from there.
+//
+// Damage is met with what is left: a database that is damaged while it is in use is made anew of every intact value in
+// its file, its backups and the snapshot, and the caller's write then goes on. Where a store is damaged when it is
+// opened, Repair does the same, for the file may be somebody else's. Warnings says a line about each such event.
 //
 // # Caveats
 //
@@ -27,11 +32,17 @@
 // began, and was not removed, is seen once.
 //
 // bbolt has no checksum on its pages. Every value here carries a CRC, the shape of the tree down to the headers of its
-// leaves is checked before bbolt maps the file, a fault while mapped is an error, not a crash, and a use of the file
-// that does not end within a minute is given up as damage. A leaf page that an older one of itself has replaced shows
-// only in Check, which counts the records. A store looks at the shape again only when the size or the time of the file
-// says that another has written it: damage that leaves both alone, or comes within the same tick of the clock, is met
+// leaves is checked before bbolt maps a file that was not left in order, a fault while mapped is an error, not a crash,
+// and a use of the file that does not end within a minute is given up as damage. A leaf page that an older one of itself
+// has replaced shows only in Check, which counts the records. A file counts as left in order while its inode, size and
+// times are those that its last user wrote down, and the kernel was not started since: damage below all of that is met
 // unprepared, with the fault and the minute as what is left.
+//
+// A salvage takes what stands on any page that looks like a leaf, pages no longer in use included, so a pin that was
+// removed can come back if the snapshot is damaged as well. What was pruned does not: the aggregates say what they count.
+//
+// A record that comes with a run id older than what was pruned of its setting, as from a spool that lay for weeks, is
+// not counted once it is pruned itself.
 //
 // # Decisions
 //
@@ -55,6 +66,27 @@
 // read. That is one read of 16 bytes for each leaf: 1.5 to 3.1 ms for 32,000 records in a file of 16 MB, and an Append
 // 1.5 times as slow. So the identity of a file that was looked at is remembered under the lock, and an Append costs no
 // more than it did. The road not taken is to read the leaves as well: that is a Check, and costs as much.
+//
+// 2026-11-21: a mark in the lock file, not a key of the meta bucket, says that the database was left in order: a key
+// changes the file that it describes. With it a process that opens 10 million records need not read the headers of half
+// a million leaves. It carries the generation as well, so that going back by one commit of records is noticed, which
+// the snapshot, whose generation is that of the last change of a config, cannot tell.
+//
+// 2026-11-21: the spool has one file for each call, complete before it has its name, not one file for each process to
+// append to. Nobody has to find out whether its owner still lives, a torn end cannot be, and draining is reading and
+// removing. It costs two syncs for each call that was kept out, which has waited for seconds by then.
+//
+// 2026-11-21: a repair reads every page that looks like a leaf and trusts the checksums of the values alone, rather than
+// following what is left of the tree: 600 records are all there after each damage to branches, metas, the list of free
+// pages and the header counts of pages, and a last commit that a damaged meta page hides comes back. Quarantining alone,
+// as before, lost every record with the first bad bit.
+//
+// 2026-11-21: aggregates hold only what was pruned, so that an append costs nothing more, and a record is counted once
+// however often it comes back. The last four records of a setting are not pruned by age: a run that is resumed rests on
+// them.
+//
+// 2026-11-21: no socket. Four readers beside two writers that write without a pause load the snapshot in 0.5 ms at p99
+// on two loaded cores, so there is nobody whom a socket would help.
 //
 // 2026-11-21: keys spell out the target and the regime instead of numbering them in one byte each. Nine bytes more
 // in a record of about 240, and no table of numbers that could disagree with the records.

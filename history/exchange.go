@@ -43,7 +43,12 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (n int, err error) {
 	var bad error
 	line, first := 0, 1
 	store := func() error {
-		added, err := s.append(ctx, fmt.Sprintf("import: lines %d to %d", first, line), batch)
+		verb := fmt.Sprintf("import: lines %d to %d", first, line)
+		pairs, err := encodeAll(verb, batch)
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		added, err := s.addPairs(ctx, verb, pairs)
 		n, first, batch = n+added, line+1, batch[:0]
 		return err
 	}

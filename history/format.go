@@ -13,6 +13,11 @@ const (
 	// reserved for what is planned.
 	FormatV1 Format = iota + 1
 
+	// FormatV2 adds the bucket agg, which sums up the samples that were pruned. A build of version 1 may read it but
+	// not write: where it puts a damaged database aside it would begin anew without agg, and what was pruned would be
+	// gone. The files spool, history.bak and history.bak.1 and the mark in history.lock come with it.
+	FormatV2
+
 	// -- Add new versions here --
 
 	formatNext
@@ -28,6 +33,9 @@ const (
 	databaseName   = "history.db"
 	snapshotName   = "current.cfg"
 	quarantineName = "quarantine"
+	spoolName      = "spool"
+	backupName     = "history.bak"
+	olderName      = "history.bak.1"
 	newSuffix      = ".new" // a file being made; it counts once it is renamed
 )
 
@@ -38,8 +46,9 @@ var (
 	bucketRun    = []byte("run")
 	bucketConfig = []byte("config")
 	bucketPin    = []byte("pin")
+	bucketAgg    = []byte("agg")
 
-	buckets = [][]byte{bucketMeta, bucketSample, bucketRun, bucketConfig, bucketPin}
+	buckets = [][]byte{bucketMeta, bucketSample, bucketRun, bucketConfig, bucketPin, bucketAgg}
 )
 
 // The keys of the meta bucket.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +16,16 @@ import (
 
 // What is on disks out there cannot be renumbered or renamed.
 func TestPersistentNumbersAndNames(t *testing.T) {
-	got := fmt.Sprint(FormatV1, FormatNewest, FormatOldestReader, codecUint, codecText, codecJSON, codecRecord, slotCurrent, slotPrevious,
-		lockName, databaseName, snapshotName, quarantineName, snapshotMagic, snapshotHeaderBytes, magic)
-	want := fmt.Sprint(Format(1), Format(1), Format(1), codec(1), codec(2), codec(3), codec(4), 0, 1,
-		"history.lock", "history.db", "current.cfg", "quarantine", "BNACFG\r\n", 32, "bitnet-autotune history")
+	got := fmt.Sprint(FormatV1, FormatV2, FormatNewest, FormatOldestReader, codecUint, codecText, codecJSON, codecRecord, slotCurrent, slotPrevious,
+		lockName, databaseName, snapshotName, quarantineName, spoolName, backupName, olderName, snapshotMagic, snapshotHeaderBytes, magic,
+		markMagic, markBytes, spoolMagic, spoolKinds)
+	want := fmt.Sprint(Format(1), Format(2), Format(2), Format(1), codec(1), codec(2), codec(3), codec(4), 0, 1,
+		"history.lock", "history.db", "current.cfg", "quarantine", "spool", "history.bak", "history.bak.1", "BNACFG\r\n", 32, "bitnet-autotune history",
+		"BNAMRK\r\n", 60, "BNASPL\r\n", map[byte][]byte{1: []byte("sample"), 2: []byte("run"), 3: []byte("config")})
 	if got != want {
 		t.Errorf("got %s\nwant %s\nA new version needs a migration and a golden database of the old one.", got, want)
 	}
-	if names := fmt.Sprintf("%s %s", buckets, statuses); names != "[meta sample run config pin] [ok timeout crash out_of_memory mismatch rejected censored]" {
+	if names := fmt.Sprintf("%s %s", buckets, statuses); names != "[meta sample run config pin agg] [ok timeout crash out_of_memory mismatch rejected censored]" {
 		t.Errorf("names changed: %s", names)
 	}
 }
@@ -48,7 +49,7 @@ func TestRecordBytes(t *testing.T) {
 	}
 }
 
-// goldenContent is what testdata/v1.db holds.
+// goldenContent is what the stored databases hold. That of version 2 has pruned records as well.
 func goldenContent() (recs []Record, runs []Run, all []Learned, pin Pin) {
 	recs = samples(5, 0, 20)
 	recs[3].Status, recs[3].Costs, recs[3].Samples, recs[3].Note = StatusOutOfMemory, nil, nil, "mmap: cannot allocate memory"
@@ -59,34 +60,43 @@ func goldenContent() (recs []Record, runs []Run, all []Learned, pin Pin) {
 	return recs, runs, all, Pin{Model: modelB, Config: json.RawMessage(`{"threads":1}`), By: "ops", At: epoch}
 }
 
-func TestGoldenV1(t *testing.T) {
+// writeGolden makes the stored files of the newest version. They are written once and then kept for ever.
+func writeGolden(t *testing.T) {
 	ctx := context.Background()
 	recs, runs, all, pin := goldenContent()
-	golden := map[string]string{databaseName: "testdata/v1.db", snapshotName: "testdata/v1.cfg"}
-	if *update {
-		dir := t.TempDir()
-		s := openTest(t, dir)
-		must(t, s.Append(ctx, recs...))
-		must(t, s.PutRun(ctx, runs[0]))
-		must(t, s.Publish(ctx, learned(modelA, "decode", 10))) // becomes the previous version
-		for _, l := range all {
-			must(t, s.Publish(ctx, l))
-		}
-		must(t, s.SetPin(ctx, pin))
-		for name, stored := range golden {
-			content, err := os.ReadFile(filepath.Join(dir, name))
-			must(t, err)
-			must(t, os.WriteFile(stored, content, 0o644))
-		}
+	s := openTest(t, t.TempDir())
+	must(t, s.Append(ctx, samples(4, 0, 7*8)...))
+	_, err := s.Prune(ctx, Retention{PerCell: keptPerCell})
+	must(t, err)
+	must(t, s.Append(ctx, recs...))
+	must(t, s.PutRun(ctx, runs[0]))
+	must(t, s.Publish(ctx, learned(modelA, "decode", 10))) // becomes the previous version
+	for _, l := range all {
+		must(t, s.Publish(ctx, l))
 	}
-	dir := t.TempDir()
-	for name, stored := range golden {
-		content, err := os.ReadFile(stored)
+	must(t, s.SetPin(ctx, pin))
+	for name, suffix := range map[string]string{databaseName: ".db", snapshotName: ".cfg"} {
+		content, err := os.ReadFile(s.path(name))
 		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		must(t, os.WriteFile(fmt.Sprintf("testdata/v%d%s", FormatNewest, suffix), content, 0o644))
 	}
-	s := openTest(t, dir)
-	if diff := cmp.Diff(recs, bySeq(collectRecords(t, s, Filter{}))); diff != "" {
+}
+
+func TestGoldenDatabases(t *testing.T) {
+	if *update {
+		writeGolden(t)
+	}
+	for version := FormatV1; version <= FormatNewest; version++ {
+		t.Run(fmt.Sprint("v", version), func(t *testing.T) { readGolden(t, version) })
+	}
+}
+
+// readGolden opens a stored database and expects what was stored.
+func readGolden(t *testing.T, version Format) {
+	ctx := context.Background()
+	recs, runs, all, pin := goldenContent()
+	s := openTest(t, openGolden(t, fmt.Sprint("v", version)))
+	if diff := cmp.Diff(recs, bySeq(collectRecords(t, s, Filter{Run: 5}))); diff != "" {
 		t.Errorf("records (-want +got)\n%s", diff)
 	}
 	gotRuns, err := s.Runs(ctx)
@@ -94,13 +104,16 @@ func TestGoldenV1(t *testing.T) {
 	if diff := cmp.Diff(runs, gotRuns); diff != "" {
 		t.Errorf("runs (-want +got)\n%s", diff)
 	}
-	snap, err := ReadSnapshot(dir)
+	snap, err := ReadSnapshot(s.dir)
 	must(t, err)
 	if diff := cmp.Diff(&Snapshot{Generation: snap.Generation, Learned: all, Pins: []Pin{pin}}, snap); diff != "" {
 		t.Errorf("snapshot (-want +got)\n%s", diff)
 	}
 	if old := previous(t, s, all[0]); old.Evaluations != 10 {
 		t.Errorf("previous version: %+v", old)
+	}
+	if sums, err := s.Aggregates(ctx, Filter{}); err != nil || version >= FormatV2 && (len(sums) != 7 || sums[0].Statuses[StatusOK] != 4) {
+		t.Errorf("aggregates: %+v, %v, want 7 of 4 records each", sums, err)
 	}
 	must(t, s.Append(ctx, samples(6, 0, 3)...)) // it can be written to as well
 }

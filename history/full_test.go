@@ -3,17 +3,34 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// smallDisk mounts a tmpfs of 1 MiB.
-func smallDisk(t *testing.T) string {
+// smallDisk mounts a filesystem of a few MiB. That of "ext4" lies in a file.
+func smallDisk(t *testing.T, kind string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+	var err error
+	if kind == "tmpfs" {
+		err = syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m")
+	} else {
+		image := filepath.Join(t.TempDir(), "image")
+		must(t, os.WriteFile(image, make([]byte, 12<<20), 0o600))
+		var out []byte
+		if out, err = exec.Command("mkfs.ext4", "-q", image).CombinedOutput(); err == nil {
+			out, err = exec.Command("mount", "-o", "loop", image, dir).CombinedOutput()
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	if err != nil {
 		unavailable(t, "mount", err)
 	}
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
@@ -21,13 +38,18 @@ func smallDisk(t *testing.T) string {
 }
 
 func TestFullDisk(t *testing.T) {
+	t.Run("tmpfs", func(t *testing.T) { fullDisk(t, smallDisk(t, "tmpfs"), 500<<10) })
+	t.Run("ext4", func(t *testing.T) { fullDisk(t, smallDisk(t, "ext4"), 8<<20) })
+}
+
+// fullDisk uses a store on a disk on which a file of that size is taken away at the end.
+func fullDisk(t *testing.T, dir string, fill int) {
 	ctx := context.Background()
-	dir := smallDisk(t)
 	s, err := Open(dir, Options{})
 	must(t, err)
 	must(t, s.Publish(ctx, learned(modelA, "decode", 1)))
 	filler := filepath.Join(dir, "filler")
-	must(t, os.WriteFile(filler, make([]byte, 500<<10), 0o600))
+	must(t, os.WriteFile(filler, make([]byte, fill), 0o600))
 
 	var stored uint32
 	for ; stored < 1<<16; stored += 10 {
@@ -56,17 +78,32 @@ func TestFullDisk(t *testing.T) {
 	if _, err := Open(filepath.Join(dir, "second"), Options{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a new store on a full disk: %v, want ENOSPC", err)
 	}
+	if _, err := s.Backup(ctx, ""); err == nil {
+		t.Error("Backup on a full disk succeeded")
+	}
+	if _, _, err := s.Compact(ctx); err == nil {
+		t.Error("Compact on a full disk succeeded")
+	}
+	if err := s.spool(spooledSamples(samples(3, 0, 200))); err == nil {
+		t.Error("a spool on a full disk succeeded")
+	}
 
 	must(t, os.Remove(filler))
 	must(t, s.Append(ctx, samples(2, 0, 10)...))
 	must(t, s.Publish(ctx, learned(modelB, "decode", 1)))
 	openTest(t, filepath.Join(dir, "second"))
 	checkSound(t, s)
+	if _, err := s.Backup(ctx, ""); err != nil && !strings.Contains(err.Error(), "too few") {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*"+newSuffix)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 	t.Logf("%d records acknowledged before the disk was full, all there", stored)
 }
 
 func TestUnwritableDirectory(t *testing.T) {
-	dir := smallDisk(t)
+	dir := smallDisk(t, "tmpfs")
 	must(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
 	writable, err := Open(dir, Options{})
 	must(t, err)

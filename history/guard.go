@@ -33,6 +33,9 @@ type guard struct {
 // that is busy with other things is done long before.
 const useLimit = time.Minute
 
+// longUse is how long making, copying or compacting a whole database may take: 10 million records on a slow disk.
+const longUse = 30 * time.Minute
+
 // cancelGrace is how long a use that is under way is waited for once its context has ended, so that whoever cancels a
 // commit learns how it ended.
 const cancelGrace = time.Second
@@ -169,7 +172,7 @@ func preflight(path string) (warning, err error) {
 		return nil, fmt.Errorf("%w: %d pages of %d bytes do not fit in %d bytes: the file was cut short", ErrCorrupt, m.high, m.pageSize, info.Size())
 	}
 	p := &pages{file: file, size: m.pageSize, high: m.high, seen: make([]bool, m.high)}
-	if err := p.freelist(m.freelist); err != nil {
+	if _, err := p.freelist(m.freelist); err != nil {
 		return nil, err
 	}
 	roots, err := p.tree(m.root)
@@ -265,10 +268,10 @@ func (p *pages) read(id uint64, bytes uint64) (page []byte, flags uint16, err er
 }
 
 // freelist checks that the list of free pages at id fits in the pages that it has, so that bbolt neither reads nor
-// allocates without a bound.
-func (p *pages) freelist(id uint64) error {
+// allocates without a bound, and returns how many it names.
+func (p *pages) freelist(id uint64) (count uint64, err error) {
 	if id == noFreelist {
-		return fmt.Errorf("%w: its list of free pages is not stored, and ours always is", ErrForeign)
+		return 0, fmt.Errorf("%w: its list of free pages is not stored, and ours always is", ErrForeign)
 	}
 	page, flags, err := p.read(id, p.size)
 	if err == nil {
@@ -278,17 +281,33 @@ func (p *pages) freelist(id uint64) error {
 		err = p.claimRest(id, page)
 	}
 	if err != nil {
-		return fmt.Errorf("list of free pages: %w", err)
+		return 0, fmt.Errorf("list of free pages: %w", err)
 	}
-	count := uint64(binary.LittleEndian.Uint16(page[10:]))
+	count = uint64(binary.LittleEndian.Uint16(page[10:]))
 	if count == 0xFFFF {
 		count = 1 + binary.LittleEndian.Uint64(page[pageHeaderBytes:])
 	}
 	room := ((1+uint64(binary.LittleEndian.Uint32(page[12:])))*p.size - pageHeaderBytes) / 8
 	if flags != flagFreelist || count > room || count > p.high {
-		return fmt.Errorf("%w: list of free pages: %d entries on a page of kind %#x", ErrCorrupt, count, flags)
+		return 0, fmt.Errorf("%w: list of free pages: %d entries on a page of kind %#x", ErrCorrupt, count, flags)
 	}
-	return nil
+	return count, nil
+}
+
+// freePages returns how many pages of a sound database are free, and how many it has.
+func freePages(path string) (free, all uint64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer file.Close()
+	m, _, err := readMetas(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	p := &pages{file: file, size: m.pageSize, high: m.high, seen: make([]bool, m.high)}
+	free, err = p.freelist(m.freelist)
+	return free, m.high, err
 }
 
 // tree walks the branch pages under root and returns the numbers of the leaves.

@@ -67,7 +67,9 @@ type Pin struct {
 }
 
 // Publish stores l in the database, keeps the version that it replaces beside it, and writes the snapshot that readers
-// load. If only the snapshot could not be written, the error says so; the next Open or Publish writes it.
+// load. If only the snapshot could not be written, the error says so; the next Open or Publish writes it. Where the
+// store cannot be had in time l waits in the spool, as records do in Append, and readers see it once the next writer
+// has taken it from there.
 func (s *Store) Publish(ctx context.Context, l Learned) error {
 	key, err := l.key()
 	if err == nil && !json.Valid(l.Config) {
@@ -76,8 +78,12 @@ func (s *Store) Publish(ctx context.Context, l Learned) error {
 	if err != nil {
 		return fmt.Errorf("history: publish: %w", err)
 	}
-	_, err = s.commit(ctx, "publish", func(w *writer) error { return w.putLearned(key, l) }, s.publish)
-	return err
+	_, err = s.commit(ctx, task{verb: "publish", publish: true, slack: true}, func(w *writer) error { return w.putLearned(key, l) })
+	return s.orSpool(ctx, err, func() ([]spooled, error) {
+		current := append(key, slotCurrent)
+		value, err := sealJSON(current, l)
+		return []spooled{{bucketConfig, pair{current, value}}}, err
+	})
 }
 
 // putLearned stores l and moves the version that it replaces, if it differs, to the slot beside.
@@ -105,7 +111,7 @@ func (s *Store) SetPin(ctx context.Context, p Pin) error {
 	if p.Model == "" || len(p.Model) > maxNameBytes || !json.Valid(p.Config) {
 		return fmt.Errorf("history: pin model %q: want a name of 1 to %d bytes and a config in JSON", p.Model, maxNameBytes)
 	}
-	_, err := s.commit(ctx, "pin", func(w *writer) error { return w.putPin(p) }, s.publish)
+	_, err := s.commit(ctx, task{verb: "pin", publish: true, slack: true}, func(w *writer) error { return w.putPin(p) })
 	return err
 }
 
@@ -122,10 +128,10 @@ func (w *writer) putPin(p Pin) error {
 // RemovePin removes the pin of a model, writes the snapshot, and reports whether there was one.
 func (s *Store) RemovePin(ctx context.Context, model string) (bool, error) {
 	var was bool
-	_, err := s.commit(ctx, "unpin", func(w *writer) error {
+	_, err := s.commit(ctx, task{verb: "unpin", publish: true, slack: true}, func(w *writer) error {
 		was = w.tx.Bucket(bucketPin).Get([]byte(model)) != nil
 		return w.dropPins(func(pinned string) bool { return pinned == model })
-	}, s.publish)
+	})
 	return err == nil && was, err
 }
 
@@ -151,7 +157,8 @@ func (w *writer) adopt(snap *Snapshot) error {
 	if err := w.dropPins(func(model string) bool { return !pinned[model] }); err != nil {
 		return err
 	}
-	w.state.generation, w.state.configGeneration = snap.Generation, snap.Generation
+	w.state.generation = max(w.state.generation, snap.Generation)
+	w.state.configGeneration = snap.Generation
 	return nil
 }
 

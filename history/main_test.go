@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// paranoid holds figures of time to their bounds: only sound where nothing else runs.
+var paranoid = flag.Bool("paranoid", false, "hold figures of time to their bounds")
 
 // Tests that need another process start this binary again as "history.test child NAME ARGUMENT…".
 func TestMain(m *testing.M) {
@@ -27,7 +31,14 @@ var children = map[string]func(ctx context.Context, args []string) error{
 	"append":  childAppend,
 	"read":    childRead,
 	"killed":  childKilled,
+	"pruned":  childPruned,
+	"inject":  childInject,
+	"cut":     childCut,
+	"power":   childPower,
 	"corrupt": childCorrupt,
+	"contend": childContend,
+	"serve":   childServe,
+	"scale":   childScale,
 }
 
 // child returns the command of a child process.
@@ -50,5 +61,5 @@ func unavailable(t *testing.T, need string, err error) {
 	if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), need) {
 		t.Fatalf("%s is required: %v", need, err)
 	}
-	t.Skipf("%s: %v", need, err)
+	t.Skipf("NOT TESTED: %s: %v", need, err)
 }

@@ -64,8 +64,8 @@ func TestNewerSnapshotIsNotReplaced(t *testing.T) {
 		open := openBefore(t, dir)
 		want := newerSnapshot(t, dir)
 		must(t, os.WriteFile(open.databasePath(), nil, 0o600))
-		if path, err := open.Quarantine(ctx); path != "" || !errors.Is(err, ErrNewer) {
-			t.Errorf("Quarantine: %q, %v, want that nothing is moved and ErrNewer", path, err)
+		if done, err := open.Repair(ctx); done.Path != "" || !errors.Is(err, ErrNewer) {
+			t.Errorf("Repair: %+v, %v, want that nothing is moved and ErrNewer", done, err)
 		}
 		sameSnapshot(t, dir, want)
 	})

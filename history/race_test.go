@@ -3,5 +3,8 @@
 package history
 
 // Under the race detector a child process is several times as slow, and races are found by the tests within one
-// process: fewer files are damaged then, unless the flag asks for more.
-func init() { *corruptions = 4 }
+// process: there is less of everything then, unless a flag asks for more.
+func init() {
+	*corruptions, *kills, *contend, *scaleRecords, *states = 1, 20, 3, 10_000, 50
+	injectedAt = []string{"1", "2", "1+"}
+}

@@ -36,7 +36,8 @@ func NewRunID(now time.Time) uint64 {
 	return uint64(now.UnixMilli())<<runIDRandomBits | rand.Uint64N(1<<runIDRandomBits)
 }
 
-// PutRun stores r in place of an earlier version of the same run.
+// PutRun stores r in place of an earlier version of the same run. Where the store cannot be had in time it waits in the
+// spool, as records do in Append.
 func (s *Store) PutRun(ctx context.Context, r Run) error {
 	if r.ID == 0 {
 		return fmt.Errorf("history: put run: id is 0: want one from NewRunID")
@@ -46,9 +47,8 @@ func (s *Store) PutRun(ctx context.Context, r Run) error {
 	if err != nil {
 		return fmt.Errorf("history: put run %d: %w", r.ID, err)
 	}
-	return s.update(ctx, fmt.Sprintf("put run %d", r.ID), func(w *writer) error {
-		return w.put(bucketRun, key, value)
-	})
+	_, err = s.commit(ctx, task{verb: fmt.Sprintf("put run %d", r.ID), slack: true}, func(w *writer) error { return w.put(bucketRun, key, value) })
+	return s.orSpool(ctx, err, func() ([]spooled, error) { return []spooled{{bucketRun, pair{key, value}}}, nil })
 }
 
 // Runs returns all runs, oldest first. Damaged ones are left out; the error then wraps ErrCorrupt, and the others

@@ -171,10 +171,11 @@ type fileID struct {
 	inode uint64
 	size  int64
 	mtime int64 // ns since 1970
+	ctime int64 // likewise; unlike mtime, nobody can set it
 }
 
 func newFileID(st *unix.Stat_t) fileID {
-	return fileID{st.Ino, st.Size, st.Mtim.Nano()}
+	return fileID{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
 }
 
 // statFile returns the identity of the file at path.

@@ -25,9 +25,17 @@ func newState(now time.Time) state {
 func (st state) readable() bool { return st.minReader <= uint64(FormatNewest) }
 func (st state) writable() bool { return st.schema <= uint64(FormatNewest) }
 
+// buckets are those of the database's version.
+func (st state) buckets() [][]byte {
+	if st.schema < uint64(FormatV2) {
+		return buckets[:len(buckets)-1] // without agg
+	}
+	return buckets
+}
+
 // newer is the error of a format that this build does not know.
 func newer(format uint64) error {
-	return fmt.Errorf("format %d is %w than %d", format, ErrNewer, FormatNewest)
+	return fmt.Errorf("format %d is %w than %d: update this program", format, ErrNewer, FormatNewest)
 }
 
 // readState reads the meta bucket, and recognises a database of another program.

@@ -17,7 +17,7 @@ import (
 
 // What opening a store, or any use of it, can fail with.
 var (
-	ErrCorrupt  = errors.New("damaged")             // the file is not what was written; Quarantine puts it aside
+	ErrCorrupt  = errors.New("damaged")             // the file is not what was written; Repair makes a new one of what is intact
 	ErrNewer    = errors.New("newer")               // update this program; what it may read it still reads
 	ErrForeign  = errors.New("not a history")       // somebody else's file; nothing is done to it
 	ErrBusy     = errors.New("locked")              // another process did not let go of the lock in time
@@ -30,6 +30,9 @@ type Options struct {
 	Timeout  time.Duration // how long a call waits for other processes; if 0, 5 s
 	MaxBytes int           // how large the database may grow; if 0, 256 MiB
 	ReadOnly bool          // create nothing, write nothing
+
+	// BackupEvery is how old the newest backup may be before a write makes another. If 0, an hour; below 0, never.
+	BackupEvery time.Duration
 }
 
 // Store is the history in one directory. It is safe for concurrent use, by many goroutines and many processes, and
@@ -41,25 +44,36 @@ type Store struct {
 	turn chan struct{} // one goroutine at a time
 	lock *fileLock     // one process at a time
 
+	// These belong to who has the turn.
+	held    *os.File  // the lock, while this store holds it
+	created time.Time // when the database was made, for the age of backups
+	slack   int       // bytes beyond Options.MaxBytes that the task may take
+
 	mu       sync.Mutex
 	warnings []error
 	damaged  fileID // the database that made bbolt panic or hang: it is not mapped again
 	vetted   fileID // the database that preflight found sound, or what this store made of it since
 	suspect  uint64 // inode of the database that was damaged when it was last opened, or 0
+	sound    bool   // it was opened without damage once, so it is a history, and damage that comes later is repaired
 }
 
 // Open returns the store in dir. Unless opt.ReadOnly is set it makes the directory (mode 0700) and the database if
 // they are absent, and writes the snapshot anew if it is behind the database. A missing database with ReadOnly is an
 // error that wraps fs.ErrNotExist.
 //
-// With two errors the store comes along: one that wraps ErrCorrupt, so that Quarantine can be called, and one that
-// wraps ErrNewer when the database may still be read.
+// A database of an earlier version is brought to this one; the one it was made of stays as the newest backup.
+//
+// With two errors the store comes along: one that wraps ErrCorrupt, so that Repair can be called, and one that wraps
+// ErrNewer when the database may still be read.
 func Open(dir string, opt Options) (*Store, error) {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Second
 	}
 	if opt.MaxBytes == 0 {
 		opt.MaxBytes = 256 << 20
+	}
+	if opt.BackupEvery == 0 {
+		opt.BackupEvery = time.Hour
 	}
 	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1), lock: newFileLock(filepath.Join(dir, lockName), !opt.ReadOnly)}
 	if err := s.prepare(); err != nil {
@@ -73,21 +87,26 @@ func Open(dir string, opt Options) (*Store, error) {
 	})
 	switch {
 	case errors.Is(err, ErrCorrupt):
-		return s, fmt.Errorf("history: open %s: %w; learned configs stay in use; put it aside with Quarantine to begin a new one", s.databasePath(), err)
+		return s, fmt.Errorf("history: open %s: %w; learned configs stay in use; a repair keeps what is intact", s.databasePath(), err)
 	case errors.Is(err, ErrNewer) && st.schema > 0 && st.readable():
 		if opt.ReadOnly {
 			return s, nil
 		}
 		s.opt.ReadOnly = true
-		return s, fmt.Errorf("history: open %s: %w", s.databasePath(), err)
+		return s, fmt.Errorf("history: open %s: %w; until then it is only read", s.databasePath(), err)
 	case err != nil:
 		return nil, fmt.Errorf("history: open %s: %w", s.databasePath(), unwritable(err))
 	}
+	s.sound = true
 	return s, nil
 }
 
-// Warnings returns what is doubtful about the store though it works: a network filesystem, a rollback that was seen,
-// a damaged spare page.
+// maxWarnings is how many warnings are kept; the oldest go first.
+const maxWarnings = 64
+
+// Warnings returns, a line each, what is doubtful about the store though it works (a network filesystem, a rollback
+// that was seen, a damaged spare page), and what it did to go on working: a repair, a migration, records put into the
+// spool or taken from it.
 func (s *Store) Warnings() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,9 +126,11 @@ func (s *Store) warn(warning error) {
 		}
 	}
 	s.warnings = append(s.warnings, warning)
+	s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
 }
 
-func (s *Store) databasePath() string { return filepath.Join(s.dir, databaseName) }
+func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Store) databasePath() string    { return s.path(databaseName) }
 
 // prepare makes sure that dir is a directory.
 func (s *Store) prepare() error {
@@ -162,24 +183,50 @@ func (s *Store) exclusive(ctx context.Context, fn func() error) error {
 	if lock != nil {
 		defer lock.Close()
 	}
+	s.held = lock
+	defer func() { s.held = nil }()
 	return fn()
 }
 
-// open runs fn on the database. The caller holds the lock. Where the error wraps errStuck, fn may still be running.
+// open is use for what is short.
 func (s *Store) open(ctx context.Context, readOnly bool, fn func(*bolt.DB) error) error {
+	return s.use(ctx, readOnly, useLimit, fn)
+}
+
+// use runs fn on the database. The caller holds the lock. Where the error wraps errStuck, fn may still be running.
+func (s *Store) use(ctx context.Context, readOnly bool, limit time.Duration, fn func(*bolt.DB) error) error {
 	id, err := statFile(s.databasePath())
 	if err != nil {
 		return err
 	}
 	if err = s.vet(id); err == nil {
-		err = guard{s.databasePath(), readOnly, s.opt.MaxBytes, useLimit}.run(ctx, fn)
+		if !readOnly {
+			s.leaveMark(mark{generation: s.lastSeen()})
+		}
+		err = guard{s.databasePath(), readOnly, s.opt.MaxBytes + s.slack, limit}.run(ctx, fn)
 	}
-	s.remember(id, err)
+	if vetted := s.remember(id, err); vetted != (fileID{}) {
+		s.leaveMark(mark{vetted, s.lastSeen()})
+	}
 	return err
 }
 
-// vet checks that the database, whose identity is id, can be mapped. One that was found sound, and that nobody else
-// has written since, is not looked at again.
+// saw notes a generation that the database, which was closed in order, has reached. The caller holds the lock.
+func (s *Store) saw(generation uint64) {
+	if m := readMark(s.held); generation > m.generation {
+		s.leaveMark(mark{m.file, generation})
+	}
+}
+
+// rolledBack warns if the database is older than one that was seen under its name. The caller holds the lock.
+func (s *Store) rolledBack(st state, known uint64) {
+	if st.generation < known {
+		s.warn(fmt.Errorf("history: %s: generation %d is older than %d, which it had reached: the database was rolled back; check --repair looks for what it lost", s.databasePath(), st.generation, known))
+	}
+}
+
+// vet checks that the database, whose identity is id, can be mapped. One that was found sound by this store, or that
+// another left in order, is not looked at again.
 func (s *Store) vet(id fileID) error {
 	s.mu.Lock()
 	damaged, vetted := s.damaged == id, s.vetted == id
@@ -187,7 +234,7 @@ func (s *Store) vet(id fileID) error {
 	switch {
 	case damaged:
 		return fmt.Errorf("%w: it could not be read a moment ago", ErrCorrupt)
-	case vetted:
+	case vetted, readMark(s.held).file == id:
 		return nil
 	}
 	warning, err := preflight(s.databasePath())
@@ -195,9 +242,10 @@ func (s *Store) vet(id fileID) error {
 	return err
 }
 
-// remember notes what the use of the database told of it. The caller still holds the lock, so the file is as the use
-// has left it.
-func (s *Store) remember(id fileID, err error) {
+// remember notes what the use of the database told of it, and returns its identity if it is in order. The caller still
+// holds the lock, so the file is as the use has left it. After an error other than damage it is in order if nothing was
+// written.
+func (s *Store) remember(id fileID, err error) (vetted fileID) {
 	after, statErr := statFile(s.databasePath())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +256,16 @@ func (s *Store) remember(id fileID, err error) {
 		if errors.Is(err, errFault) || errors.Is(err, errStuck) {
 			s.damaged = id
 		}
-	case err == nil && statErr == nil:
+	case statErr == nil && !errors.Is(err, errStuck) && (err == nil || after == id):
 		s.vetted = after
 	}
+	return s.vetted
 }
 
 // view runs fn in a read transaction. The caller holds the lock.
 func (s *Store) view(ctx context.Context, fn func(*bolt.Tx, state) error) error {
-	return s.open(ctx, true, func(db *bolt.DB) error {
+	var seen uint64
+	err := s.open(ctx, true, func(db *bolt.DB) error {
 		return db.View(func(tx *bolt.Tx) error {
 			st, err := readState(tx)
 			if err != nil {
@@ -224,9 +274,14 @@ func (s *Store) view(ctx context.Context, fn func(*bolt.Tx, state) error) error 
 			if !st.readable() {
 				return newer(st.schema)
 			}
+			seen = st.generation
 			return fn(tx, st)
 		})
 	})
+	if err == nil {
+		s.saw(seen)
+	}
+	return err
 }
 
 // start reads the state of the database, makes one where there is none, and mends the snapshot.
@@ -247,6 +302,11 @@ func (s *Store) start(ctx context.Context) (state, error) {
 	if !st.writable() {
 		return st, newer(st.schema)
 	}
+	if st.schema < uint64(FormatNewest) && !s.opt.ReadOnly {
+		if st, err = s.migrate(ctx, st); err != nil {
+			return st, fmt.Errorf("bring it from format %d to %d: %w", st.schema, FormatNewest, err)
+		}
+	}
 	snap, err := keptSnapshot(s.dir)
 	if err != nil && s.opt.ReadOnly {
 		s.warn(err)
@@ -255,9 +315,9 @@ func (s *Store) start(ctx context.Context) (state, error) {
 	if err != nil {
 		return st, err
 	}
-	if snap.Generation > st.generation {
-		s.warn(fmt.Errorf("history: %s: generation %d is older than that of the snapshot, %d: the database was rolled back", s.databasePath(), st.generation, snap.Generation))
-	}
+	s.created = fromUnixNano(int64(st.created))
+	s.saw(st.generation)
+	s.rolledBack(st, max(snap.Generation, s.lastSeen()))
 	if snap.Generation < st.configGeneration && !s.opt.ReadOnly {
 		if err := s.publish(ctx); err != nil {
 			s.warn(fmt.Errorf("history: %s: %w", filepath.Join(s.dir, snapshotName), err))
@@ -275,37 +335,62 @@ func (s *Store) ensure() error {
 	return s.create()
 }
 
-// create makes a database under another name and renames it once it is complete: the first pages of a bbolt file that
-// was cut off while being made cannot be opened. What a snapshot still knows goes into it; without a snapshot that is
-// there but cannot be read, a database would be made that knows less and whose next snapshot replaces it.
+// create makes a database with what a snapshot still knows; without a snapshot that is there but cannot be read, a
+// database would be made that knows less and whose next snapshot replaces it.
 func (s *Store) create() error {
 	snap, err := keptSnapshot(s.dir)
 	if err != nil {
 		return err
 	}
-	temp := s.databasePath() + newSuffix
-	if err := replaceEmpty(temp); err != nil {
-		return err
-	}
-	err = guard{temp, false, s.opt.MaxBytes, useLimit}.run(context.Background(), func(db *bolt.DB) error {
+	seen := s.lastSeen()
+	temp, err := s.makeNew(context.Background(), func(db *bolt.DB) error {
 		return db.Update(func(tx *bolt.Tx) error {
-			for _, name := range buckets {
-				if _, err := tx.CreateBucket(name); err != nil {
-					return err
-				}
+			w, err := newDatabase(tx)
+			if err != nil {
+				return err
 			}
-			w := &writer{tx: tx, state: newState(time.Now())}
 			if err := w.adopt(snap); err != nil {
 				return err
 			}
+			w.state.generation = max(w.state.generation, seen)
 			return w.state.write(tx)
 		})
 	})
 	if err != nil {
-		os.Remove(temp)
 		return err
 	}
 	return renameDurably(temp, s.databasePath())
+}
+
+// newDatabase makes the buckets of an empty database.
+func newDatabase(tx *bolt.Tx) (*writer, error) {
+	for _, name := range buckets {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return nil, err
+		}
+	}
+	return &writer{tx: tx, state: newState(time.Now())}, nil
+}
+
+// makeNew makes a database under another name, which counts once it is renamed: the first pages of a bbolt file that
+// was cut off while being made cannot be opened.
+func (s *Store) makeNew(ctx context.Context, fill func(*bolt.DB) error) (temp string, err error) {
+	temp = s.databasePath() + newSuffix
+	if err := replaceEmpty(temp); err != nil {
+		return "", err
+	}
+	err = guard{temp, false, 0, longUse}.run(ctx, func(db *bolt.DB) error {
+		db.NoSync = true // until it is complete
+		if err := fill(db); err != nil {
+			return err
+		}
+		return db.Sync()
+	})
+	if err != nil {
+		os.Remove(temp)
+		return "", err
+	}
+	return temp, nil
 }
 
 // replaceEmpty makes an empty file at path.
@@ -337,6 +422,7 @@ func syncDir(dir string) error {
 type writer struct {
 	tx      *bolt.Tx
 	state   state
+	found   state // as it was read
 	changed bool
 }
 
@@ -355,37 +441,68 @@ func (w *writer) put(bucket, key, value []byte) error {
 	return b.Put(key, value)
 }
 
-// update runs fn in a write transaction under the lock, and raises the generation if it changed anything.
-func (s *Store) update(ctx context.Context, verb string, fn func(*writer) error) error {
-	_, err := s.commit(ctx, verb, fn, nil)
-	return err
+// task is what a commit is for.
+type task struct {
+	verb    string
+	publish bool // the snapshot is to show it
+	slack   bool // it may take an eighth more than Options.MaxBytes, at least growBytes: it is small, or makes room
 }
 
-// commit is update with a step that runs after a change is stored and before the lock is released.
-func (s *Store) commit(ctx context.Context, verb string, fn func(*writer) error, after func(context.Context) error) (changed bool, err error) {
+// growBytes is the step in which bbolt lets a file grow.
+const growBytes = 16 << 20
+
+// commit runs fn in a write transaction under the lock, and raises the generation if it changed anything. What waits in
+// the spool goes first. A database that was sound when it was opened and is damaged now is repaired on the way.
+func (s *Store) commit(ctx context.Context, t task, fn func(*writer) error) (changed bool, err error) {
 	if s.opt.ReadOnly {
-		return false, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), ErrReadOnly)
+		return false, fmt.Errorf("history: %s: %s: %w", t.verb, s.databasePath(), ErrReadOnly)
 	}
 	err = s.exclusive(ctx, func() error {
 		if err := s.ensure(); err != nil {
 			return err
 		}
-		var err error
-		if changed, err = s.transact(ctx, fn); err != nil || after == nil {
-			return err
+		s.drain(ctx)
+		if t.slack {
+			s.slack = max(s.opt.MaxBytes/8, growBytes)
 		}
-		return after(ctx)
+		defer func() { s.slack = 0 }()
+		var err error
+		changed, err = s.transact(ctx, fn)
+		if errors.Is(err, ErrCorrupt) && !errors.Is(err, errStuck) && s.sound {
+			if changed, err = s.transactRepaired(ctx, err, fn); err == nil {
+				t.publish = true
+			}
+		}
+		if err == nil && t.publish {
+			err = s.publish(ctx)
+		}
+		if err == nil {
+			s.backupIfDue(ctx)
+		}
+		return err
 	})
 	if err != nil {
-		return changed, fmt.Errorf("history: %s: %s: %w", verb, s.databasePath(), err)
+		return changed, fmt.Errorf("history: %s: %s: %w", t.verb, s.databasePath(), err)
 	}
 	return changed, nil
+}
+
+// transactRepaired repairs the database and runs fn again. The caller holds the lock.
+func (s *Store) transactRepaired(ctx context.Context, damage error, fn func(*writer) error) (bool, error) {
+	done, err := s.rebuild(ctx)
+	if err != nil {
+		return false, fmt.Errorf("%w; repairing it: %w", damage, err)
+	}
+	s.warn(fmt.Errorf("history: %s: %w; %s", s.databasePath(), damage, done))
+	return s.transact(ctx, fn)
 }
 
 // transact runs fn in a write transaction. The caller holds the lock. An error of the commit itself says nothing about
 // whether the change is there (the write of the meta page can fail after the page reached the disk), so the file is
 // opened again to see.
 func (s *Store) transact(ctx context.Context, fn func(*writer) error) (bool, error) {
+	known := s.lastSeen()
+	var before state
 	var want uint64
 	var changed, unknown bool
 	err := s.open(ctx, false, func(db *bolt.DB) error {
@@ -394,10 +511,11 @@ func (s *Store) transact(ctx context.Context, fn func(*writer) error) (bool, err
 			return err
 		}
 		defer tx.Rollback()
-		w, err := s.begin(tx)
+		w, err := s.begin(tx, known)
 		if err != nil {
 			return err
 		}
+		before = w.found
 		if err := fn(w); err != nil {
 			return err
 		}
@@ -418,6 +536,10 @@ func (s *Store) transact(ctx context.Context, fn func(*writer) error) (bool, err
 	if errors.Is(err, errStuck) {
 		return false, err
 	}
+	if err == nil {
+		s.rolledBack(before, known)
+		s.saw(want)
+	}
 	if err == nil || !unknown {
 		return changed, err
 	}
@@ -435,8 +557,9 @@ func (s *Store) transact(ctx context.Context, fn func(*writer) error) (bool, err
 	return false, err
 }
 
-// begin reads the state, and takes over what the snapshot knows if the database is older than it.
-func (s *Store) begin(tx *bolt.Tx) (*writer, error) {
+// begin reads the state, and takes over what the snapshot knows if the database is older than it. known is the greatest
+// generation that was seen.
+func (s *Store) begin(tx *bolt.Tx, known uint64) (*writer, error) {
 	st, err := readState(tx)
 	if err != nil {
 		return nil, err
@@ -444,7 +567,8 @@ func (s *Store) begin(tx *bolt.Tx) (*writer, error) {
 	if !st.writable() {
 		return nil, newer(st.schema)
 	}
-	w := &writer{tx: tx, state: st}
+	w := &writer{tx: tx, state: st, found: st}
+	w.state.generation = max(st.generation, known)
 	if peekGeneration(s.dir) <= st.generation {
 		return w, nil
 	}

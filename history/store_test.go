@@ -409,7 +409,7 @@ func TestOpenOfWhatIsNoStore(t *testing.T) {
 		{"an empty database", func(t *testing.T, dir string) string {
 			must(t, os.WriteFile(filepath.Join(dir, databaseName), nil, 0o600))
 			return dir
-		}, ErrCorrupt, "put it aside with Quarantine"},
+		}, ErrCorrupt, "a repair keeps what is intact"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := test.make(t, t.TempDir())
@@ -453,9 +453,9 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("reading made the lock file: %v", err)
 	}
 	_, errUnpin := s.RemovePin(ctx, modelA)
-	_, errQuarantine := s.Quarantine(ctx)
+	_, errRepair := s.Repair(ctx)
 	for i, err := range []error{s.Append(ctx, sample(1, 2)), s.PutRun(ctx, Run{ID: 1}), s.Publish(ctx, learned(modelA, "decode", 1)),
-		s.SetPin(ctx, Pin{Model: modelA, Config: json.RawMessage(`{}`)}), errUnpin, errQuarantine} {
+		s.SetPin(ctx, Pin{Model: modelA, Config: json.RawMessage(`{}`)}), errUnpin, errRepair} {
 		if !errors.Is(err, ErrReadOnly) {
 			t.Errorf("write %d: %v, want ErrReadOnly", i, err)
 		}
@@ -487,7 +487,7 @@ func TestNewerFormat(t *testing.T) {
 	must(t, s.Publish(ctx, learned(modelA, "decode", 1)))
 	setMeta(t, dir, func(st *state) { st.schema = 7 })
 
-	want := "history: open " + filepath.Join(dir, databaseName) + ": format 7 is newer than 1"
+	want := "history: open " + filepath.Join(dir, databaseName) + ": format 7 is newer than 2: update this program; until then it is only read"
 	newer, err := Open(dir, Options{})
 	if !errors.Is(err, ErrNewer) || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
@@ -501,8 +501,8 @@ func TestNewerFormat(t *testing.T) {
 	if err := s.Append(ctx, sample(1, 2)); !errors.Is(err, ErrNewer) {
 		t.Errorf("Append by a store that was open before the upgrade: %v", err)
 	}
-	if _, err := newer.Quarantine(ctx); err == nil {
-		t.Error("a newer database was put aside")
+	if _, err := newer.Repair(ctx); err == nil {
+		t.Error("a newer database was repaired")
 	}
 	if _, err := Open(dir, Options{ReadOnly: true}); err != nil {
 		t.Errorf("for reading: %v", err)
@@ -520,21 +520,20 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-func TestQuarantine(t *testing.T) {
+func TestRepairOfBothMetaPages(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	s := openTest(t, dir)
 	must(t, s.Append(ctx, samples(1, 0, 50)...))
 	must(t, s.Publish(ctx, learned(modelA, "decode", 9)))
 	must(t, s.SetPin(ctx, Pin{Model: modelB, Config: json.RawMessage(`{}`)}))
-	if _, err := s.Quarantine(ctx); err == nil || !strings.Contains(err.Error(), "nothing is wrong") {
+	if _, err := s.Repair(ctx); err == nil || !strings.Contains(err.Error(), "nothing is wrong") {
 		t.Errorf("a sound database: %v", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, snapshotName)))
-	if _, err := s.Quarantine(ctx); err == nil {
-		t.Error("a sound database without its snapshot was put aside")
+	if done, err := s.Repair(ctx); done.Path != "" || err != nil {
+		t.Errorf("a sound database without its snapshot: %+v, %v, want that it stays and the snapshot is written", done, err)
 	}
-	openTest(t, dir) // writes the snapshot anew
 	before, err := ReadSnapshot(dir)
 	must(t, err)
 
@@ -554,9 +553,15 @@ func TestQuarantine(t *testing.T) {
 	if snap, err := ReadSnapshot(dir); err != nil || cmp.Diff(before, snap) != "" {
 		t.Errorf("snapshot of a damaged database: %v, %v", snap, err)
 	}
-	path, err := again.Quarantine(ctx)
+	done, err := again.Repair(ctx)
 	must(t, err)
-	if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, damaged) {
+	if diff := cmp.Diff(Repaired{Path: done.Path, Records: 50, Stored: 50, Learned: 1, Pins: 1}, done); diff != "" {
+		t.Errorf("repaired (-want +got)\n%s", diff)
+	}
+	if got := collectRecords(t, again, Filter{}); len(got) != 50 {
+		t.Errorf("%d records, want all 50", len(got))
+	}
+	if kept, err := os.ReadFile(done.Path); err != nil || !bytes.Equal(kept, damaged) {
 		t.Errorf("what was put aside differs: %v", err)
 	}
 	must(t, again.Append(ctx, sample(2, 1)))
@@ -564,7 +569,7 @@ func TestQuarantine(t *testing.T) {
 	after, err := ReadSnapshot(dir)
 	must(t, err)
 	if len(after.Learned) != 2 || len(after.Pins) != 1 || after.Generation <= before.Generation {
-		t.Errorf("after quarantine: %+v", after)
+		t.Errorf("after the repair: %+v", after)
 	}
 }
 
@@ -624,18 +629,19 @@ func TestBusyAndCancelled(t *testing.T) {
 	other, err := Open(dir, Options{Timeout: 20 * time.Millisecond})
 	must(t, err)
 	patient := openTest(t, dir)
+	pin := Pin{Model: modelA, Config: json.RawMessage(`{}`)}
 	must(t, s.exclusive(context.Background(), func() error {
-		if err := other.Append(context.Background(), sample(1, 2)); !errors.Is(err, ErrBusy) {
-			t.Errorf("Append while locked: %v, want ErrBusy", err)
+		if err := other.SetPin(context.Background(), pin); !errors.Is(err, ErrBusy) {
+			t.Errorf("SetPin while locked: %v, want ErrBusy", err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		defer cancel()
 		for range 2 { // the first waits in the kernel, the second finds that one still there
-			if err := patient.Append(ctx, sample(1, 2)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Append with a context that ends: %v", err)
+			if err := patient.SetPin(ctx, pin); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("SetPin with a context that ends: %v", err)
 			}
-			if err := other.Append(context.Background(), sample(1, 2)); !errors.Is(err, ErrBusy) {
-				t.Errorf("Append while locked, again: %v, want ErrBusy", err)
+			if err := other.SetPin(context.Background(), pin); !errors.Is(err, ErrBusy) {
+				t.Errorf("SetPin while locked, again: %v, want ErrBusy", err)
 			}
 		}
 		return nil
@@ -672,21 +678,36 @@ func TestLockFileReplaced(t *testing.T) {
 	}
 }
 
+// A database that has reached its size makes room: of what goes, the sums stay.
 func TestMaxBytes(t *testing.T) {
+	ctx := context.Background()
 	s, err := Open(t.TempDir(), Options{MaxBytes: 256 << 10})
 	must(t, err)
 	defer checkSound(t, s)
-	var stored uint32
-	for ; stored < 1<<20; stored += 10 {
-		if err = s.Append(context.Background(), samples(1, stored, stored+10)...); err != nil {
-			break
+	const stored = 3000
+	for seq := uint32(0); seq < stored; seq += 10 {
+		must(t, s.Append(ctx, samples(1, seq, seq+10)...))
+	}
+	count := func() (n, settings int) {
+		sums, err := s.Aggregates(ctx, Filter{})
+		must(t, err)
+		n = len(collectRecords(t, s, Filter{}))
+		for _, sum := range sums {
+			n += sum.Statuses[StatusOK]
 		}
+		return n, len(sums)
 	}
-	if err == nil || !strings.Contains(err.Error(), "maximum size") {
-		t.Errorf("a full store: %v", err)
+	info, err := os.Stat(s.databasePath())
+	must(t, err)
+	if n, settings := count(); n != stored || settings != 7 || info.Size() > 512<<10 {
+		t.Errorf("%d records there or summed up, want %d; sums of %d settings, want 7; %d bytes", n, stored, settings, info.Size())
 	}
-	if got := collectRecords(t, s, Filter{}); len(got) != int(stored) || stored == 0 {
-		t.Errorf("%d records, want the %d that were stored", len(got), stored)
+	must(t, s.Append(ctx, samples(1, 0, 10)...)) // a retry of what was summed up
+	if _, err := s.Prune(ctx, Retention{PerCell: keptPerCell}); err != nil {
+		t.Error(err)
+	}
+	if n, _ := count(); n != stored {
+		t.Errorf("%d records there or summed up after a retry, want %d: nothing counts twice", n, stored)
 	}
 }
 

@@ -74,6 +74,13 @@ that its results changed. What a host like this one learned is passed over if it
 source: neither an earlier proof of it, nor the heuristic, nor a pin counts. Only another kernel table clears it. The
 first version kept serving a proven arm whose later verification failed.
 
+2026-11-21: What a site ships (Options.Prior) answers below everything in the own store, as near_host even where the
+host is identical: it was proven on another machine. Importing it into the store would have made it "measured here".
+
+2026-11-21: A changed condition (governor, microcode, kernel release, …) keeps the answer, doubles its interval on the
+scale of logarithms and asks for a check (Plan.Recheck). Dropping the answer would tune anew after each kernel update;
+keeping quiet would promise an interval that nobody measured. The factor is our choice, for want of a measurement.
+
 2026-11-21: A run that begins with a proven config uses at most half of its budget. Told the log, the strategy has little
 left to ask, but on a noisy host it can go on refining ties for ever.
 

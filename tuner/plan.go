@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ type Plan struct {
 	MeasuredAt  time.Time `json:"measured_at,omitzero"`
 	Evaluations int       `json:"evaluations"`
 	Ratio       Ratio     `json:"ratio"` // measured gain over the default; zero unless Measured
+	// Recheck names what has changed since the measurement and may have shifted it: fields of the host's condition, or
+	// "host" for what was never measured on this one. A short paired check settles it.
+	Recheck []string `json:"recheck,omitempty"`
 }
 
 // candidate is something a plan can be made of, with the reason it was or was not taken.
@@ -70,13 +74,15 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 	var list []candidate
 	var wrong []target.Arm
 	missed := "nothing was measured here yet; run tune"
+	learned := p.shipped()
 	if snapshot != nil {
 		wrong = p.wrong(snapshot)
-		learned := p.learned(snapshot)
-		list = append(p.pinned(snapshot), learned...)
-		if len(learned) > 0 {
-			missed = learned[0].reason
-		}
+		list = p.pinned(snapshot)
+		learned = append(p.learned(snapshot), learned...)
+	}
+	list = append(list, learned...)
+	if len(learned) > 0 {
+		missed = learned[0].reason
 	}
 	for i := range list {
 		if r, bad := list[i].plan.Config.tainted(wrong); bad && list[i].ok {
@@ -110,7 +116,7 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 func (p Problem) learned(snapshot *history.Snapshot) []candidate {
 	var list []candidate
 	for _, l := range p.entries(snapshot) {
-		list = append(list, p.candidate(l))
+		list = append(list, p.candidate(l, ""))
 	}
 	rank := map[Source]int{Measured: 0, Derived: 1, NearHost: 2}
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(rank[a.source], rank[b.source]) })
@@ -139,11 +145,12 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 	return list
 }
 
-func (p Problem) candidate(l history.Learned) candidate {
+// candidate is what a learned config is worth here. from names the prior that it is from, "" the own store.
+func (p Problem) candidate(l history.Learned, from string) candidate {
 	identity := differing(fields(p.Host.Identity()), l.Identity)
 	envelope := differing(fields(p.Host.Envelope()), l.Envelope)
 	c := candidate{source: Measured, entry: &l}
-	if len(identity) > 0 {
+	if len(identity) > 0 || from != "" {
 		c.source = NearHost
 	} else if len(envelope) > 0 {
 		c.source = Derived
@@ -165,6 +172,9 @@ func (p Problem) candidate(l history.Learned) candidate {
 		return c
 	}
 	p.explain(&c, identity, envelope)
+	if from != "" {
+		c.reason = "from the site prior " + from + ": " + c.reason
+	}
 	if c.source == NearHost && p.narrower(c.plan.Config) {
 		c.reason += "; passed over because it knows no kernel as wide as this host's"
 		return c
@@ -181,10 +191,12 @@ func (p Problem) candidate(l history.Learned) candidate {
 func (p Problem) explain(c *candidate, identity, envelope []string) {
 	l := c.entry
 	measured := fmt.Sprintf("measured on %s for %s with %d arms known", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Evaluations)
-	switch c.source {
-	case NearHost:
+	switch {
+	case c.source == NearHost && len(identity) == 0:
+		c.reason = measured + " on another host of this kind"
+	case c.source == NearHost:
 		c.reason = measured + " on a host that differs in " + strings.Join(identity, ", ")
-	case Derived:
+	case c.source == Derived:
 		c.reason = measured + " on this host, re-bounded because " + strings.Join(envelope, ", ") + " changed"
 	default:
 		c.reason = measured + " on this host under these limits"
@@ -196,6 +208,40 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 	if c.source != Measured {
 		c.plan.Config = p.rebound(c.plan.Config, *l)
 	}
+	p.recheck(c)
+}
+
+// recheck notes what may have shifted a measurement since it was taken. A changed condition leaves the answer and
+// doubles its interval.
+func (p Problem) recheck(c *candidate) {
+	if c.source == NearHost {
+		c.plan.Recheck = []string{"host"}
+		return
+	}
+	here, there := fields(p.Host.Condition()), c.entry.Condition
+	c.plan.Recheck = differing(here, there)
+	if len(c.plan.Recheck) == 0 {
+		return
+	}
+	var changes []string
+	for _, name := range c.plan.Recheck {
+		changes = append(changes, fmt.Sprintf("%s was %s and is %s", name, there[name], here[name]))
+	}
+	c.reason += "; to be checked again, since " + strings.Join(changes, ", ")
+	c.plan.Ratio = c.plan.Ratio.widened(conditionDoubt)
+}
+
+// conditionDoubt is how much wider an interval is, on the scale of logarithms, once the condition has changed: our
+// choice, for want of a measurement, which a verify replaces.
+const conditionDoubt = 2
+
+// widened returns r with an interval that many times as wide.
+func (r Ratio) widened(times float64) Ratio {
+	if r.Low > 0 && r.High > 0 && r.Estimate > 0 {
+		r.Low = r.Estimate * math.Pow(r.Low/r.Estimate, times)
+		r.High = r.Estimate * math.Pow(r.High/r.Estimate, times)
+	}
+	return r
 }
 
 // narrower reports whether a config from elsewhere uses a lesser kernel than the heuristic: it comes from a host that had
@@ -281,6 +327,7 @@ type Field struct {
 	Here    string `json:"here"`
 	Learned string `json:"learned"`
 	Match   bool   `json:"match"`
+	Unknown bool   `json:"unknown"` // on one side or both: no mismatch, and it heals when it becomes known
 }
 
 // Explanation is why a plan is what it is.
@@ -304,6 +351,9 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if err != nil {
 		e.PassedOver = append(e.PassedOver, "the learned configs could not be read: "+err.Error())
 	}
+	if t.prior.err != nil {
+		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
+	}
 	e.Plan = p.plan(snapshot)
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
@@ -326,7 +376,8 @@ func compareFields(h probe.Host, l history.Learned) []Field {
 	var list []Field
 	add := func(class string, now []probe.Field, then map[string]string) {
 		for _, f := range now {
-			list = append(list, Field{Class: class, Name: f.Name, Here: f.Value, Learned: then[f.Name], Match: f.Value == then[f.Name]})
+			was := then[f.Name]
+			list = append(list, Field{Class: class, Name: f.Name, Here: f.Value, Learned: was, Match: f.Value == was, Unknown: !known(f.Value) || !known(was)})
 		}
 	}
 	add("identity", h.Identity(), l.Identity)

@@ -76,6 +76,8 @@ type Problem struct {
 	Layout kernels.Layout
 	// MaxThreads bounds the threads that may be tried; 0 = every usable core.
 	MaxThreads int
+
+	prior prior // what a site ships
 }
 
 // threads is the bound that holds: the host's or the caller's, whichever is less.

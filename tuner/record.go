@@ -49,8 +49,9 @@ const (
 	storeLast     = 10 * time.Second
 )
 
-// flush offers the store what it has not accepted yet. A store that does not take it is no reason to stop measuring:
-// the records wait, and after a pause they are offered again.
+// flush offers the store what it has not accepted yet. A store that others hold puts it into its spool. One that does not
+// take it at all, such as on a full disk, is no reason to stop measuring: the records wait, and after a pause they are
+// offered again.
 func (r *tune) flush() {
 	if r.store == nil || len(r.pending) == 0 {
 		return
@@ -135,6 +136,9 @@ func (r *tune) publish(cert *Certificate) error {
 			learned = r.learned(cert)
 		}
 	}
+	if r.store != nil {
+		r.heed(r.store.Warnings())
+	}
 	cert.Warnings = append(cert.Warnings, r.warnings...)
 	if r.store == nil {
 		return nil
@@ -142,7 +146,16 @@ func (r *tune) publish(cert *Certificate) error {
 	return r.save(cert, learned)
 }
 
-// save writes the last records, the run, and what was learned.
+// heed takes the warnings of the store down that are not taken down yet.
+func (r *tune) heed(warnings []error) {
+	for _, w := range warnings {
+		if !slices.Contains(r.warnings, w.Error()) {
+			r.warn(w.Error())
+		}
+	}
+}
+
+// save writes the last records, the run, and what was learned, and leaves the store backed up and bounded.
 func (r *tune) save(cert *Certificate, learned *history.Learned) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
@@ -164,6 +177,9 @@ func (r *tune) save(cert *Certificate, learned *history.Learned) error {
 		if err := r.store.Publish(ctx, *learned); err != nil {
 			failed = append(failed, fmt.Errorf("tune: the config could not be published: %w", err))
 		}
+	}
+	if err := r.store.Upkeep(ctx); err != nil {
+		cert.Warnings = append(cert.Warnings, err.Error()) // of the certificate that is printed: the one that is kept is written
 	}
 	return errors.Join(failed...)
 }

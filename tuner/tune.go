@@ -104,9 +104,7 @@ func (r *tune) openStore(ctx context.Context) error {
 	if note != "" {
 		r.warn(note)
 	}
-	for _, w := range store.Warnings() {
-		r.warn(w.Error())
-	}
+	r.heed(store.Warnings())
 	return nil
 }
 

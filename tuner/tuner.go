@@ -23,6 +23,9 @@ import (
 type Options struct {
 	// Store is the state directory. If it is empty, plans come from facts alone and Tune keeps its results in memory.
 	Store string
+	// Prior is a file of learned configs that ships with an image or a site (history.ReadPrior). They answer where the
+	// store has nothing better, and are never written. If it is empty or absent, there are none. It is read once.
+	Prior string
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
@@ -44,6 +47,7 @@ type Rig struct {
 type Tuner struct {
 	opt    Options
 	reader *history.Reader // nil without a store
+	prior  prior
 
 	opened    time.Time
 	measuring sync.Mutex // held by the one run that measures
@@ -76,6 +80,7 @@ func Open(opt Options) (*Tuner, error) {
 	if opt.Store != "" {
 		t.reader = history.NewReader(opt.Store)
 	}
+	t.prior = readPrior(opt.Prior)
 	return t, nil
 }
 
@@ -111,6 +116,9 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
 	}
+	if t.prior.err != nil {
+		made.plan.Reason += "; the site prior could not be read: " + t.prior.err.Error()
+	}
 	made.checked.Store(int64(time.Since(t.opened)))
 	t.mu.Lock()
 	t.plans[name] = made
@@ -134,7 +142,7 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed}, nil
+	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, prior: t.prior}, nil
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
@@ -170,8 +178,7 @@ func (t *Tuner) forget() {
 	t.mu.Unlock()
 }
 
-// openStore opens the history for writing. A damaged database is put aside, with what is learned kept from the
-// snapshot, and the second result says so.
+// openStore opens the history for writing. A damaged database is repaired, and the second result says so.
 func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note string, err error) {
 	if t.opt.Store == "" {
 		return nil, "", nil
@@ -183,11 +190,11 @@ func (t *Tuner) openStore(ctx context.Context) (store *history.Store, note strin
 			return nil, "", fmt.Errorf("%w: nothing else in %s is ours, so the file may be another program's: name another --store, or move it away", err, t.opt.Store)
 		}
 		damage := err
-		aside, err := store.Quarantine(ctx)
+		done, err := store.Repair(ctx)
 		if err != nil {
 			return nil, "", err
 		}
-		return store, fmt.Sprintf("%v; moved to %s and begun anew, learned configs kept", damage, aside), nil
+		return store, fmt.Sprintf("%v; %s", damage, done), nil
 	}
 	return store, "", err
 }

@@ -59,7 +59,7 @@ func exitCode(err error) int {
 
 // isCobraUsage recognises what cobra itself refuses; it has no error types for these.
 func isCobraUsage(err error) bool {
-	for _, start := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires at least", "required flag", "invalid argument"} {
+	for _, start := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires at least", "required flag", "if any flags in the group", "invalid argument"} {
 		if strings.HasPrefix(err.Error(), start) {
 			return true
 		}

@@ -59,10 +59,14 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range e.Fields {
 		mark, then := "match", ""
-		if !f.Match {
-			mark, then = "DIFFERS", "was "+orUnknown(f.Learned)
+		switch {
+		case f.Match:
+		case f.Unknown:
+			mark, then = "unknown", "was "+orUnknown(f.Learned)
+		default:
+			mark, then = "DIFFERS", "was "+f.Learned
 		}
-		fmt.Fprintf(tab, "  %s\t%s\t%s\t%s\t%s\n", f.Class, f.Name, mark, f.Here, then)
+		fmt.Fprintf(tab, "  %s\t%s\t%s\t%s\t%s\n", f.Class, f.Name, mark, orUnknown(f.Here), then)
 	}
 	tab.Flush()
 }

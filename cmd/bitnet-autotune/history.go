@@ -24,9 +24,11 @@ func (a *app) historyVerb() *cobra.Command {
 		Example: `  bitnet-autotune history list
   bitnet-autotune history show RUN
   bitnet-autotune history export >measurements.jsonl
-  bitnet-autotune history check`,
+  bitnet-autotune history check --repair
+  bitnet-autotune history backup`,
 	}
-	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyExport(), a.historyImport(), a.historyCheck())
+	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyExport(), a.historyImport(), a.historyCheck(),
+		a.historyBackup(), a.historyRestore(), a.historyCompact(), a.historyPrune())
 	return cmd
 }
 
@@ -36,7 +38,36 @@ func (a *app) readHistory() (*history.Store, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("history: no history in %q: run tune first, or name another --store (%w)", a.store, fs.ErrNotExist)
 	}
+	a.logWarnings(store)
 	return store, err
+}
+
+// writeHistory opens the store for writing and uses it. It makes none where there is none, unless the verb fills it.
+func (a *app) writeHistory(fills bool, use func(*history.Store) error) error {
+	if err := a.needStore(); err != nil {
+		return err
+	}
+	if !fills {
+		if _, err := os.Stat(a.store); err != nil {
+			return fmt.Errorf("history: no history in %q: run tune first, or name another --store (%w)", a.store, fs.ErrNotExist)
+		}
+	}
+	store, err := history.Open(a.store, history.Options{})
+	defer a.logWarnings(store)
+	if err != nil {
+		return err
+	}
+	return use(store)
+}
+
+// logWarnings logs what is doubtful about a store and what was done about it, a line each.
+func (a *app) logWarnings(store *history.Store) {
+	if store == nil {
+		return
+	}
+	for _, w := range store.Warnings() {
+		a.log.Warn().Msg(oneLine(w))
+	}
 }
 
 func (a *app) historyList() *cobra.Command {
@@ -198,21 +229,65 @@ func settingText(rec history.Record) string {
 
 func (a *app) historyExport() *cobra.Command {
 	var model string
+	var learned, sums bool
 	cmd := &cobra.Command{
-		Use:     "export",
-		Short:   "Write every measurement as JSONL to stdout",
-		Example: "  bitnet-autotune history export >measurements.jsonl",
-		Args:    cobra.NoArgs,
+		Use:   "export",
+		Short: "Write every measurement as JSONL to stdout, or what was learned as a site prior",
+		Example: `  bitnet-autotune history export >measurements.jsonl
+  bitnet-autotune history export --learned >/etc/bitnet-autotune/prior.json
+  bitnet-autotune history export --aggregates`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if learned {
+				return a.exportLearned(model)
+			}
 			store, err := a.readHistory()
 			if err != nil {
 				return err
+			}
+			if sums {
+				return a.exportSums(cmd, store, model)
 			}
 			return store.Export(cmd.Context(), a.out, history.Filter{Model: model})
 		},
 	}
 	cmd.Flags().StringVar(&model, "model-fingerprint", "", "only this model's, by its 32 hex digits")
+	cmd.Flags().BoolVar(&learned, "learned", false, "the learned configs, as a document for --prior")
+	cmd.Flags().BoolVar(&sums, "aggregates", false, "what is known of pruned measurements, as JSONL")
+	cmd.MarkFlagsMutuallyExclusive("learned", "aggregates")
 	return cmd
+}
+
+// exportLearned writes what is published as a prior. It does not need the database.
+func (a *app) exportLearned(model string) error {
+	snap, err := history.ReadSnapshot(a.store)
+	if errors.Is(err, history.ErrNoSnapshot) {
+		snap, err = &history.Snapshot{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	list := []history.Learned{}
+	for _, l := range snap.Learned {
+		if model == "" || l.Model == model {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return coded{exitInconclusive, fmt.Errorf("history: nothing learned in %q to export: run tune first", a.store)}
+	}
+	return history.WritePrior(a.out, list)
+}
+
+func (a *app) exportSums(cmd *cobra.Command, store *history.Store, model string) error {
+	sums, err := store.Aggregates(cmd.Context(), history.Filter{Model: model})
+	enc := json.NewEncoder(a.out)
+	for _, sum := range sums {
+		if err := enc.Encode(sum); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (a *app) historyImport() *cobra.Command {
@@ -222,69 +297,18 @@ func (a *app) historyImport() *cobra.Command {
 		Example: "  bitnet-autotune history import measurements.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.needStore(); err != nil {
-				return err
-			}
 			file, err := os.Open(args[0])
 			if err != nil {
 				return err
 			}
 			defer file.Close()
-			store, err := history.Open(a.store, history.Options{})
-			if err != nil {
-				return err
-			}
-			n, err := store.Import(cmd.Context(), file)
-			if err != nil {
-				return err
-			}
-			return a.print(map[string]int{"imported": n}, func(w io.Writer) { fmt.Fprintf(w, "imported %d measurements\n", n) })
+			return a.writeHistory(true, func(store *history.Store) error {
+				n, err := store.Import(cmd.Context(), file)
+				if err != nil {
+					return err
+				}
+				return a.print(map[string]int{"imported": n}, func(w io.Writer) { fmt.Fprintf(w, "imported %d measurements\n", n) })
+			})
 		},
-	}
-}
-
-func (a *app) historyCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:     "check",
-		Short:   "Check every record's checksum and the published snapshot",
-		Example: "  bitnet-autotune history check",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.readHistory()
-			if err != nil {
-				return a.checkFailed(err)
-			}
-			report, err := store.Check(cmd.Context())
-			if err != nil {
-				return a.checkFailed(err)
-			}
-			if err := a.print(report, func(w io.Writer) { writeCheck(w, report) }); err != nil || report.OK {
-				return err
-			}
-			return silently(exitError)
-		},
-	}
-}
-
-// checkFailed prints a report for a history that is too damaged to open.
-func (a *app) checkFailed(err error) error {
-	if !errors.Is(err, history.ErrCorrupt) {
-		return err
-	}
-	report := history.CheckReport{Problems: []string{err.Error()}}
-	if perr := a.print(report, func(w io.Writer) { writeCheck(w, report) }); perr != nil {
-		return perr
-	}
-	return silently(exitError)
-}
-
-func writeCheck(w io.Writer, r history.CheckReport) {
-	verdict := "ok"
-	if !r.OK {
-		verdict = "DAMAGED"
-	}
-	fmt.Fprintf(w, "%s: %d records\n", verdict, r.Records)
-	for _, p := range r.Problems {
-		fmt.Fprintf(w, "  %s\n", p)
 	}
 }

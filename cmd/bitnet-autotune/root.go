@@ -25,6 +25,7 @@ type app struct {
 	out, err io.Writer
 	log      zerolog.Logger
 	store    string
+	prior    string
 	format   string
 	level    string
 	quiet    bool
@@ -57,7 +58,7 @@ func (a *app) root() *cobra.Command {
 		Long: `bitnet-autotune measures real ternary kernels on this host, proves the best setting against the default,
 remembers it, and answers with it from then on.
 
-Values come from, first wins: flag, environment (BITNET_AUTOTUNE_<FLAG>), config file, what was learned, heuristic.
+Values come from, first wins: flag, environment (BITNET_AUTOTUNE_<FLAG>), config file, what was learned, site prior, heuristic.
 The config file is $BITNET_AUTOTUNE_CONFIG or $XDG_CONFIG_HOME/bitnet-autotune/config.json, one key per flag.
 
 Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy or no budget, 5 verification failed.`,
@@ -72,6 +73,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", defaultStore(), "state directory")
+	flags.StringVar(&a.prior, "prior", "/etc/bitnet-autotune/prior.json", "learned configs that an image or a site ships (history export --learned); below what is learned here")
 	flags.StringVar(&a.format, "format", "text", "what to print: text or json; bench also csv or markdown")
 	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: "+strings.Join(logLevels, ", "))
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
@@ -171,7 +173,7 @@ func (a *app) needStore() error {
 
 // open returns a tuner over the store.
 func (a *app) open(opt tuner.Options) (*tuner.Tuner, error) {
-	opt.Store = a.store
+	opt.Store, opt.Prior = a.store, a.prior
 	return tuner.Open(opt)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -41,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"tune":     tuneSmall,
 			"truncate": truncate,
 			"scribble": scribble,
+			"flip":     flip,
 			"field":    setField,
 		},
 	})
@@ -172,6 +174,15 @@ func scribble(ts *testscript.TestScript, neg bool, args []string) {
 		data[i] ^= 0xa5
 	}
 	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// flip damages one bit of every occurrence of a text in a file: flip FILE TEXT.
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	damaged := append([]byte{args[1][0] ^ 1}, args[1][1:]...)
+	ts.Check(os.WriteFile(path, bytes.ReplaceAll(data, []byte(args[1]), damaged), 0o600))
 }
 
 // TestEveryVerbHasHelpWithExamples keeps the manual complete.
