@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
+
+	"experiments/2026-11-cpu-kernel-portfolio": {"kernels", "probe"},
 }
 
 // allowedInTests are imports that only _test.go files may have besides.
