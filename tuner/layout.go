@@ -148,6 +148,8 @@ func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, 
 		case ok && c.verdict == measure.Adopt:
 			gain = c.comparison.Ratio
 		case layout == DefaultLayout && s.keeps(layout):
+		case !ok:
+			return 0, fmt.Sprintf("not compared with the default in %s: too slow in the search, or no time left", s.regime)
 		default:
 			return 0, fmt.Sprintf("not proven better than the default in %s", s.regime)
 		}
