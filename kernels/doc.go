@@ -29,11 +29,12 @@
 // No kernel for arm64 has met ARM hardware yet: they are exact under qemu, on CPUs with and without SDOT, and nothing
 // is known of their speed. What is said about it are estimates of llvm-mca, which knows neither caches nor memory.
 //
-// The kernels of tl2 need a workspace (Kernel.Work); Pool has one for each worker. A worker makes the tables for its own
-// rows, so that little shares cost: at 640 rows they are 7 % of a product.
+// Kernels that look weights up, those of tl1 and tl2 but for the references, need a workspace (Kernel.Work); Pool has one
+// for each worker. A worker makes the tables for its own rows, so that little shares cost: with tl2 and AVX-512, at 640
+// rows, they are 7 % of a product.
 //
 // Rows that do not fill a block of 64 (N or a row range that is no multiple of it) go through a slower routine, one
-// group of 16 at a time. No known BitNet model has such an N, but a Blocking.ChunkRows below 64 makes it so.
+// group of 16 at a time; tl2 takes the whole block for them. No known BitNet model has such an N, but a Blocking.ChunkRows below 64 makes it so.
 //
 // # Decisions
 //
@@ -54,15 +55,15 @@
 // register had 0.40 to 0.68, as the indexed address becomes a second instruction inside the CPU; one field at a time
 // over 1024 columns, so that nothing is shifted but the sums, 0.70 at best (4x6, 128 tokens) though 0.86 was possible.
 //
-// 2026-11-21: the .s files are longer than a hand would write them (600 to 1,200 lines), as each register tile is a
+// 2026-11-21: the .s files are longer than a hand would write them (up to 1,300 lines), as each register tile is a
 // routine of 60 to 270 lines: an accumulator takes a line to clear, a line to use and two to store. Tiles that were
 // nowhere 2 % faster than another are gone.
 //
 // 2026-11-21: tl2 is laid out for lookups, a byte lane a row, and batches of more than three tokens are brought to i2s in
 // the workspace, 64 rows at a time. Against i2s with one thread and one token, from memory: AVX2 1.16 to 1.26, AVX-512
 // VNNI 1.12 to 1.18; in the L2 0.87 and 0.60. The road not taken, decoding to codes beside activations that are
-// broadcast, made 0.80 with AVX2 and 1.13 with AVX-512; see experiments/2026-11-cpu-kernel-portfolio, also for the lookup
-// kernel of TL1 that is not here because it was nowhere best.
+// broadcast, made 0.80 with AVX2 and 1.13 with AVX-512; see experiments/2026-11-cpu-kernel-portfolio, also for the
+// lookup kernel of TL1 with AVX2, which is not here because it was nowhere best.
 //
 // 2026-11-21: a partial sum of tl2 is split into 31 h + l, so that eight of either are summed in int8. Low and high bytes
 // of an int16, as lookups usually have them, must be brought together after each lookup and take two shuffles more.

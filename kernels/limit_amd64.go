@@ -40,34 +40,9 @@ func init() {
 	)
 }
 
-// A chunk of assembly cannot be preempted: 1 MiB of reads and 64 Ki iterations take well under a millisecond.
-const (
-	chunkBytes      = 1 << 20
-	chunkIterations = 1 << 16
-)
-
 // aheadInChunks makes the read loop for a distance from a routine that prefetches.
 func aheadInChunks(read func(p *byte, rounds int, ahead int) uint64, round int) func(int) func([]byte) uint64 {
 	return func(ahead int) func([]byte) uint64 {
 		return readInChunks(func(p *byte, rounds int) uint64 { return read(p, rounds, ahead) }, round)
-	}
-}
-
-func readInChunks(read func(p *byte, rounds int) uint64, round int) func([]byte) uint64 {
-	return func(data []byte) (sum uint64) {
-		for len(data) >= round {
-			rounds := min(len(data), chunkBytes) / round
-			sum ^= read(&data[0], rounds)
-			data = data[rounds*round:]
-		}
-		return sum ^ readGeneric(data)
-	}
-}
-
-func inChunks(peak func(int)) func(int) {
-	return func(iterations int) {
-		for ; iterations > 0; iterations -= chunkIterations {
-			peak(min(iterations, chunkIterations))
-		}
 	}
 }

@@ -68,6 +68,9 @@ func (set *tl2Set) mul(dst []int32, w *Packed, x *Activations, rows Rows, work [
 		}
 	}
 	tile := set.batch.tile(choice.Tile)
+	if x.M == 0 {
+		return // dst, from which mulBatch goes on block by block, may be empty
+	}
 	if tile.Tokens > 1 && w.N >= tl2Rows { // with fewer rows, a matrix of i2s would have narrower blocks
 		set.mulBatch(dst, w, x, rows, work, tile, choice.PrefetchBytes)
 		return

@@ -284,6 +284,8 @@ func (p *Pool) Mul(k *Kernel, dst []int32, w *Packed, x *Activations, opt Blocki
 	switch {
 	case k.Layout != w.Layout:
 		panic("kernels: Mul: weights are in another layout than the kernel's")
+	case w.N < 1 || w.K < 1 || w.K > MaxCols: // before Work is asked how much memory that takes
+		panic("kernels: Mul: weights without rows or columns, or with more than MaxCols")
 	case w.K != x.K:
 		panic("kernels: Mul: weights and activations differ in K")
 	case !holds(len(dst), x.M, w.N):

@@ -20,7 +20,7 @@ func skipWithout(t *testing.T, what, why string) {
 	if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), what) {
 		t.Fatalf("BITNET_AUTOTUNE_REQUIRE asks for %s: %s", what, why)
 	}
-	t.Skipf("no %s: %s", what, why)
+	t.Skipf("NOT TESTED: %s: no %s: %s", t.Name(), what, why)
 }
 
 // cpus returns n CPUs to pin to: this machine's, over and over.
@@ -205,6 +205,7 @@ func TestPoolMisusePanics(t *testing.T) {
 	other := sumKernel
 	other.Layout = "other"
 	short := &Activations{M: 1, K: 7, Stride: 8, X: make([]int8, 8)}
+	wide := &Packed{Layout: w.Layout, N: w.N, K: math.MaxInt / 2, Data: w.Data}
 	many := &Activations{M: math.MaxInt/8 + 1, K: 8, Stride: 8} // times 16 rows is 0
 	negative := &Activations{M: -1, K: 8, Stride: 8}
 	for _, tc := range []struct {
@@ -215,6 +216,7 @@ func TestPoolMisusePanics(t *testing.T) {
 		{"nested Run", func() { p.Run(func(int) { p.Run(nop) }) }, "kernels: concurrent use of a Pool"},
 		{"Close in Run", func() { p.Run(func(int) { p.Close() }) }, "kernels: Close of a Pool in use"},
 		{"layout", func() { p.Mul(&other, dst, w, x, Blocking{}) }, "kernels: Mul: weights are in another layout than the kernel's"},
+		{"too many columns", func() { p.Mul(&sumKernel, dst, wide, x, Blocking{}) }, "kernels: Mul: weights without rows or columns, or with more than MaxCols"},
 		{"K", func() { p.Mul(&sumKernel, dst, w, short, Blocking{}) }, "kernels: Mul: weights and activations differ in K"},
 		{"dst", func() { p.Mul(&sumKernel, dst[:15], w, x, Blocking{}) }, "kernels: Mul: dst is shorter than M x N"},
 		{"dst, overflow", func() { p.Mul(&sumKernel, dst, w, many, Blocking{}) }, "kernels: Mul: dst is shorter than M x N"},

@@ -44,6 +44,7 @@ func Run(t *testing.T, ref, k kernels.Kernel) {
 	}
 	t.Run("Deep", s.deep)
 	t.Run("RowRanges", s.rowRanges)
+	t.Run("NoTokens", s.noTokens)
 	t.Run("Concurrent", s.concurrent)
 	t.Run("Extremes", s.extremes)
 	t.Run("Offsets", s.offsets)
@@ -237,6 +238,14 @@ func (s suite) rowRanges(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// noTokens is a batch that is empty, and so is dst.
+func (s suite) noTokens(t *testing.T) {
+	w, x := s.weights(129, 70, 15), activations(0, 70, 16)
+	for _, choice := range s.blockings() {
+		mul(s.kernel, nil, w, x, all(w), choice)
 	}
 }
 

@@ -1,4 +1,7 @@
 // Command i2s_avx2 prints kernels/mul_i2s_avx2_amd64.s: the register tiles of layout i2s in VPMADDUBSW.
+//
+// The file is long because each number of tokens is a routine of its own, and those of one and of six tokens are not loops
+// over the fields: see decode and batch.
 package main
 
 import (

@@ -1,4 +1,7 @@
 // Command i2s_avxvnni prints kernels/mul_i2s_avxvnni_amd64.s: the register tiles of layout i2s in the VPDPBUSD of AVX-VNNI.
+//
+// The file is long because each number of tokens is a routine of its own, in which a field is a shift by another constant
+// and so not a loop.
 package main
 
 import (

@@ -1,5 +1,8 @@
 // Command i2s_neon prints kernels/mul_i2s_neon_arm64.s: the register tiles of layout i2s in SMLAL, for CPUs without
 // SDOT.
+//
+// The file is long because each number of tokens is a routine of about 120 lines: an accumulator takes a line in each of
+// four fields, and four to bring it to dst.
 package main
 
 import (

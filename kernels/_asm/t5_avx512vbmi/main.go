@@ -4,13 +4,12 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/strided"
+	. "github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/zmm"
 )
 
 const (
@@ -33,10 +32,10 @@ func main() {
 
 // one is a single row group times a single token, of which the first rows are stored.
 func one() {
-	TEXT("t5VBMIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
+	One("t5VBMI")
+	w, wStride, x, steps := Argument("w"), Argument("wStride"), Argument("x"), Argument("steps")
 	tables := loadTables()
-	acc := zeroes(weights)
+	acc := Zeroes(weights)
 
 	Label("one")
 	bytes := ZMM()
@@ -54,29 +53,18 @@ func one() {
 	for f := 1; f < weights; f++ {
 		VPADDD(acc[f], acc[0], acc[0])
 	}
-	sum := ZMM()
-	VPBROADCASTD(Load(Param("sum"), GP32()), sum)
-	VPSUBD(sum, acc[0], acc[0])
-	Load(Param("rows"), RCX)
-	lanes, mask := GP32(), K()
-	MOVL(U32(1), lanes)
-	SHLL(CL, lanes)
-	DECL(lanes)
-	KMOVW(lanes, mask)
-	VMOVDQU32(acc[0], mask, Mem{Base: argument("dst")})
-	VZEROUPPER()
-	RET()
+	StoreRows(acc[0])
 }
 
 // decode is groups x 1. Each group has two accumulators, which weights take in turn: five additions to one would take
 // longer than all else in a step.
 func decode(groups int) {
-	name := tile(groups, 1)
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
-	ahead := prefetchFrom(w)
+	name := Tile("t5VBMI", groups, 1)
+	w, wStride, x, steps := Argument("w"), Argument("wStride"), Argument("x"), Argument("steps")
+	ahead := PrefetchFrom(w)
 	tables := loadTables()
-	even, odd := zeroes(groups), zeroes(groups)
-	tokens := vectors(weights)
+	even, odd := Zeroes(groups), Zeroes(groups)
+	tokens := Vectors(weights)
 
 	Label(name)
 	for f := range tokens {
@@ -102,7 +90,7 @@ func decode(groups int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	dst, sum := argument("dst"), argument("sum")
+	dst, sum := Argument("dst"), Argument("sum")
 	for g := range groups {
 		VPADDD(odd[g], even[g], even[g])
 		VPSUBD_BCST(Mem{Base: sum}, even[g], even[g])
@@ -114,19 +102,19 @@ func decode(groups int) {
 
 // batch is groups x tokens: a weight of all groups is looked up once for all tokens.
 func batch(groups, tokens int) {
-	name := tile(groups, tokens)
-	w, wStride, steps := argument("w"), argument("wStride"), argument("steps")
+	name := Tile("t5VBMI", groups, tokens)
+	w, wStride, steps := Argument("w"), Argument("wStride"), Argument("steps")
 	x := strided.Load("x", "xStride", tokens)
-	ahead := prefetchFrom(w)
+	ahead := PrefetchFrom(w)
 	tables := tablesInMemory()
 	if groups*tokens+2*groups+1+1+weights <= 32 { // sums, bytes and codes, token, twoBits, tables
 		tables = loadTables()
 	}
 	acc := make([][]VecVirtual, tokens)
 	for t := range acc {
-		acc[t] = zeroes(groups)
+		acc[t] = Zeroes(groups)
 	}
-	bytes, codes, token := vectors(groups), vectors(groups), ZMM()
+	bytes, codes, token := Vectors(groups), Vectors(groups), ZMM()
 
 	Label(name)
 	for g := range groups {
@@ -150,7 +138,7 @@ func batch(groups, tokens int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	sum := argument("sum")
+	sum := Argument("sum")
 	dst := strided.Load("dst", "dstStride", tokens)
 	for t := range tokens {
 		for g := range groups {
@@ -162,13 +150,6 @@ func batch(groups, tokens int) {
 	RET()
 }
 
-// tile opens the routine of a register tile and returns the name of its labels.
-func tile(groups, tokens int) string {
-	name := fmt.Sprintf("%dx%d", groups, tokens)
-	TEXT("t5VBMITile"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
-	return "tile" + name
-}
-
 // tables are what it takes to look up the codes of each weight.
 type tables struct {
 	of      [weights]Op
@@ -176,7 +157,7 @@ type tables struct {
 }
 
 func tablesInMemory() *tables {
-	t := &tables{twoBits: broadcast(0xc0c0c0c0)}
+	t := &tables{twoBits: Broadcast(0xc0c0c0c0)}
 	for f := range t.of {
 		t.of[f] = Mem{Symbol: Symbol{Name: "·t5Tables"}, Base: StaticBase, Disp: vector * f}
 	}
@@ -206,36 +187,4 @@ func (t *tables) codes(f int, bytes, codes Register) {
 		VPSRLW(Imm(2), bytes, bytes)
 	}
 	VPERMB(t.of[f], bytes, codes)
-}
-
-func argument(name string) Register { return Load(Param(name), GP64()) }
-
-// prefetchFrom returns an address that runs ahead of w by the argument prefetch.
-func prefetchFrom(w Register) Register {
-	ahead := argument("prefetch")
-	ADDQ(w, ahead)
-	return ahead
-}
-
-func vectors(n int) []VecVirtual {
-	v := make([]VecVirtual, n)
-	for i := range v {
-		v[i] = ZMM()
-	}
-	return v
-}
-
-func zeroes(n int) []VecVirtual {
-	v := vectors(n)
-	for i := range v {
-		VPXORD(v[i], v[i], v[i])
-	}
-	return v
-}
-
-func broadcast(value uint32) VecVirtual {
-	r, v := GP32(), ZMM()
-	MOVL(U32(value), r)
-	VPBROADCASTD(r, v)
-	return v
 }

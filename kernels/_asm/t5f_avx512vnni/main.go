@@ -1,14 +1,16 @@
 // Command t5f_avx512vnni prints kernels/mul_t5f_avx512vnni_amd64.s: the register tiles of layout t5f in VPDPBUSD.
+//
+// The file is long because each number of tokens is a routine of its own, and 4x1, which multiplies twice for every digit, is
+// not a loop over them.
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/strided"
+	. "github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/zmm"
 )
 
 const (
@@ -29,9 +31,9 @@ func main() {
 
 // one is a single row group times a single token, of which the first rows are stored.
 func one() {
-	TEXT("t5fVNNIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
-	low := broadcast(0xff)
+	One("t5fVNNI")
+	w, wStride, x, steps := Argument("w"), Argument("wStride"), Argument("x"), Argument("steps")
+	low := Broadcast(0xff)
 	sums := []difference{newDifference()}
 	bytes := ZMM()
 
@@ -45,32 +47,20 @@ func one() {
 	DECQ(steps)
 	JNZ(LabelRef("one"))
 
-	total := sums[0].total(low)
-	sum := ZMM()
-	VPBROADCASTD(Load(Param("sum"), GP32()), sum)
-	VPSUBD(sum, total, total)
-	Load(Param("rows"), RCX)
-	lanes, mask := GP32(), K()
-	MOVL(U32(1), lanes)
-	SHLL(CL, lanes)
-	DECL(lanes)
-	KMOVW(lanes, mask)
-	VMOVDQU32(total, mask, Mem{Base: argument("dst")})
-	VZEROUPPER()
-	RET()
+	StoreRows(sums[0].total(low))
 }
 
 // decode is groups x 1.
 func decode(groups int) {
-	name := tile(groups, 1)
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
-	ahead := prefetchFrom(w)
-	low := broadcast(0xff)
+	name := Tile("t5fVNNI", groups, 1)
+	w, wStride, x, steps := Argument("w"), Argument("wStride"), Argument("x"), Argument("steps")
+	ahead := PrefetchFrom(w)
+	low := Broadcast(0xff)
 	sums := make([]difference, groups)
 	for g := range sums {
 		sums[g] = newDifference()
 	}
-	bytes := vectors(groups)
+	bytes := Vectors(groups)
 
 	Label(name)
 	for g := range groups {
@@ -86,7 +76,7 @@ func decode(groups int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	dst, sum := argument("dst"), argument("sum")
+	dst, sum := Argument("dst"), Argument("sum")
 	for g := range groups {
 		total := sums[g].total(low)
 		VPSUBD_BCST(Mem{Base: sum}, total, total)
@@ -102,7 +92,7 @@ func decode(groups int) {
 type difference struct{ bytes, next VecVirtual }
 
 func newDifference() difference {
-	v := zeroes(2)
+	v := Zeroes(2)
 	return difference{v[0], v[1]}
 }
 
@@ -143,16 +133,16 @@ func (d difference) total(low VecVirtual) VecVirtual {
 // With h = byte / 2 rounded down, (byte + h + 128) / 2 is below 128 up to byte 85, below 192 up to 170 and at most 255:
 // its top two bits are the digit + 1. VPAVGB rounds up, so 253 in place of 255 makes up for what it adds.
 func batch(groups, tokens int) {
-	name := tile(groups, tokens)
-	w, wStride, steps := argument("w"), argument("wStride"), argument("steps")
+	name := Tile("t5fVNNI", groups, tokens)
+	w, wStride, steps := Argument("w"), Argument("wStride"), Argument("steps")
 	x := strided.Load("x", "xStride", tokens)
-	ahead := prefetchFrom(w)
-	half, top := broadcast(0xfdfdfdfd), broadcast(0xc0c0c0c0)
+	ahead := PrefetchFrom(w)
+	half, top := Broadcast(0xfdfdfdfd), Broadcast(0xc0c0c0c0)
 	acc := make([][]VecVirtual, tokens)
 	for t := range acc {
-		acc[t] = zeroes(groups)
+		acc[t] = Zeroes(groups)
 	}
-	bytes, codes, token, weight := vectors(groups), vectors(groups), ZMM(), GP32()
+	bytes, codes, token, weight := Vectors(groups), Vectors(groups), ZMM(), GP32()
 
 	Label(name)
 	for g := range groups {
@@ -184,7 +174,7 @@ func batch(groups, tokens int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	sum := argument("sum")
+	sum := Argument("sum")
 	dst := strided.Load("dst", "dstStride", tokens)
 	for t := range tokens {
 		for g := range groups {
@@ -196,43 +186,4 @@ func batch(groups, tokens int) {
 	}
 	VZEROUPPER()
 	RET()
-}
-
-// tile opens the routine of a register tile and returns the name of its labels.
-func tile(groups, tokens int) string {
-	name := fmt.Sprintf("%dx%d", groups, tokens)
-	TEXT("t5fVNNITile"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
-	return "tile" + name
-}
-
-func argument(name string) Register { return Load(Param(name), GP64()) }
-
-// prefetchFrom returns an address that runs ahead of w by the argument prefetch.
-func prefetchFrom(w Register) Register {
-	ahead := argument("prefetch")
-	ADDQ(w, ahead)
-	return ahead
-}
-
-func vectors(n int) []VecVirtual {
-	v := make([]VecVirtual, n)
-	for i := range v {
-		v[i] = ZMM()
-	}
-	return v
-}
-
-func zeroes(n int) []VecVirtual {
-	v := vectors(n)
-	for i := range v {
-		VPXORD(v[i], v[i], v[i])
-	}
-	return v
-}
-
-func broadcast(value uint32) VecVirtual {
-	r, v := GP32(), ZMM()
-	MOVL(U32(value), r)
-	VPBROADCASTD(r, v)
-	return v
 }

@@ -1,6 +1,9 @@
 // Command tl2_avx2 prints kernels/mul_tl2_avx2_amd64.s: tables of partial sums, the lookup in them, and the way from tl2
 // to i2s.
 //
+// The file is long because lookup takes a vector of 64 rows in two registers, and each of its eight triples by a nibble and a
+// sign of its own; and because there are two forms of weights, each with its tables.
+//
 // Vector registers are named, not allocated: the allocator may hand out Y16 and up, with which VPADDW and the like
 // silently become AVX-512.
 package main

@@ -5,6 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	. "github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/zmm"
 )
 
 const (
@@ -27,19 +29,19 @@ func main() {
 // chunk int32.
 func lookup() {
 	TEXT("tl2VNNILookup", NOSPLIT, "func(sums *int32, w *byte, table *byte, folds int, units int, prefetch int)")
-	sums, w, table, left, ahead := argument("sums"), argument("w"), argument("table"), argument("folds"), argument("prefetch")
+	sums, w, table, left, ahead := Argument("sums"), Argument("w"), Argument("table"), Argument("folds"), Argument("prefetch")
 	ADDQ(w, ahead)
 	count := GP64()
 	low, high, even, odd, sign, nothing := ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
 	VPXORD(nothing, nothing, nothing)
-	low4 := broadcast(0x0f0f0f0f)
+	low4 := Broadcast(0x0f0f0f0f)
 	var bits [8]VecVirtual // of a sign, by triple
 	for t := range bits {
-		bits[t] = broadcast(0x01010101 << (7 - t))
+		bits[t] = Broadcast(0x01010101 << (7 - t))
 	}
 	// What VPMADDUBSW multiplies the even and the odd bytes by.
-	lowEven, lowOdd := broadcast(1<<16|1), broadcast(1<<24|1<<8)
-	highEven, highOdd := broadcast(base<<16|base), broadcast(base<<24|base<<8)
+	lowEven, lowOdd := Broadcast(1<<16|1), Broadcast(1<<24|1<<8)
+	highEven, highOdd := Broadcast(base<<16|base), Broadcast(base<<24|base<<8)
 
 	one := func(at Mem, t int, signed bool) {
 		index, l, h := ZMM(), ZMM(), ZMM()
@@ -143,13 +145,4 @@ func addToSums(sums Register, even, odd VecVirtual) {
 			VMOVDQU32(sixteen, dst)
 		}
 	}
-}
-
-func argument(name string) Register { return Load(Param(name), GP64()) }
-
-func broadcast(value uint32) VecVirtual {
-	r, v := GP32(), ZMM()
-	MOVL(U32(value), r)
-	VPBROADCASTD(r, v)
-	return v
 }
