@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"bandit":                    {},
 	"bandit/bandittest":         {"bandit"},
 	"history":                   {},
+	"history/t4":                {"history"},
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
