@@ -19,7 +19,14 @@ type ledger struct {
 	told  int     // trials told
 	open  int     // questions open
 	fit   *belief // posterior of what was told so far; nil = to be computed
+
+	// Memory for what is made once per point, taken in pieces of a slab: cheap strategies do a million a second.
+	values []int
+	logs   []float64
 }
+
+// slab is for how many points memory is taken at once.
+const slab = 128
 
 // arm is a point of which something is known.
 type arm struct {
@@ -78,6 +85,12 @@ func (l *ledger) tell(i int, t Trial) {
 			panic("bandit: cost is not positive and finite")
 		}
 		x := math.Log(c)
+		if a.logs == nil {
+			if len(l.logs) == 0 {
+				l.logs = make([]float64, slab)
+			}
+			a.logs, l.logs = l.logs[:0:1], l.logs[1:]
+		}
 		at, _ := slices.BinarySearch(a.logs, x)
 		a.logs = slices.Insert(a.logs, at, x)
 	}
@@ -86,6 +99,9 @@ func (l *ledger) tell(i int, t Trial) {
 // arm returns the arm of point i, which may be new. The pointer is good until the next new arm.
 func (l *ledger) arm(i int) *arm {
 	if l.slot[i] == 0 {
+		if len(l.arms) == cap(l.arms) {
+			l.arms = slices.Grow(l.arms, max(slab, len(l.arms)))
+		}
 		l.arms = append(l.arms, arm{point: i})
 		l.slot[i] = int32(len(l.arms))
 	}
@@ -117,7 +133,14 @@ func (l *ledger) ask(i, want int) Trial {
 	a := l.arm(i)
 	a.open = true
 	l.open++
-	return Trial{Point: l.space.At(i), Want: min(want, l.opt.Samples-len(a.logs))}
+	knobs := len(l.space.knobs)
+	if len(l.values) < knobs {
+		l.values = make([]int, slab*knobs)
+	}
+	p := Point(l.values[:knobs:knobs])
+	l.values = l.values[knobs:]
+	l.space.decode(int(l.space.codes[i]), p)
+	return Trial{Point: p, Want: min(want, l.opt.Samples-len(a.logs))}
 }
 
 // nextStart returns the first start point that is fresh.

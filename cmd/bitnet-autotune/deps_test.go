@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "tuner/measure", "tuner/target"},
+	"experiments/score":         {},
+	"experiments/replay":        {"bandit", "history/t4", "experiments/score"},
 	"cmd/bitnet-autotune":       {"*"},
 }
 
