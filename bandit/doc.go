@@ -19,7 +19,9 @@
 //	exhaustive  every point in an order that spreads, in rounds
 //	halving     successive halving with racing, new points near the best
 //	thompson    top-two Thompson sampling over effects of knobs
-//	auto        the best of these for small, noisy spaces: thompson
+//	bayes       expected improvement of a Gaussian process, by effort
+//	descent     the neighbours of the best, at next to no cost
+//	auto        a portfolio: thompson where samples are noisy, else bayes, then bayes and descent in turns
 //
 // All of them ask the start points first, never ask again what failed, and end. All recommend by one posterior. A new
 // one is one file that registers itself and embeds the ledger; package bandittest then checks it unasked.

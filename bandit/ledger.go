@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // ledger is the memory of a strategy: the task, what was told, and which questions are open. Strategies embed it for
@@ -13,12 +14,14 @@ import (
 type ledger struct {
 	space *Space
 	opt   Options
-	start []int   // Options.Start by number, without repetition
-	slot  []int32 // of each point: 1 + its place in arms; 0 = never heard of
-	arms  []arm   // in the order in which they were first heard of
-	told  int     // trials told
-	open  int     // questions open
-	fit   *belief // posterior of what was told so far; nil = to be computed
+	set   settings
+	start []int    // Options.Start by number, without repetition
+	slot  []int32  // of each point: 1 + its place in arms; 0 = never heard of
+	arms  []arm    // in the order in which they were first heard of
+	told  int      // trials told
+	open  int      // questions open
+	fit   *belief  // posterior of what was told so far; nil = to be computed
+	odds  *outlook // what the outcomes told so far say about failures; nil = to be computed
 
 	// Memory for what is made once per point, taken in pieces of a slab: cheap strategies do a million a second.
 	values []int
@@ -31,9 +34,10 @@ const slab = 128
 // arm is a point of which something is known.
 type arm struct {
 	point  int
-	logs   []float64 // natural logarithms of the costs, ascending
-	failed Status    // OK, or how it failed
-	open   bool      // asked, not told
+	logs   []float64     // natural logarithms of the costs, ascending
+	failed Status        // OK, or how it failed
+	open   bool          // asked, not told
+	took   time.Duration // the longest trial; 0 is unknown
 }
 
 func newLedger(s *Space, opt Options) (*ledger, error) {
@@ -46,7 +50,7 @@ func newLedger(s *Space, opt Options) (*ledger, error) {
 	if opt.Margin == 0 {
 		opt.Margin = 0.01
 	}
-	l := &ledger{space: s, opt: opt, slot: make([]int32, s.Size())}
+	l := &ledger{space: s, opt: opt, set: chosen, slot: make([]int32, s.Size())}
 	for _, p := range opt.Start {
 		i, ok := s.Index(p)
 		if !ok {
@@ -71,12 +75,13 @@ func (l *ledger) Tell(done ...Trial) {
 func (l *ledger) tell(i int, t Trial) {
 	a := l.arm(i)
 	l.told++
-	l.fit = nil
+	l.fit, l.odds = nil, nil
 	if a.open {
 		a.open = false
 		l.open--
 	}
 	a.failed = max(a.failed, t.Status)
+	a.took = max(a.took, t.Elapsed)
 	if t.Status != OK {
 		return
 	}
@@ -141,6 +146,19 @@ func (l *ledger) ask(i, want int) Trial {
 	l.values = l.values[knobs:]
 	l.space.decode(int(l.space.codes[i]), p)
 	return Trial{Point: p, Want: min(want, l.opt.Samples-len(a.logs))}
+}
+
+// askEach asks for one sample of each of at most n points that next returns.
+func (l *ledger) askEach(n int, next func() (int, bool)) []Trial {
+	var asks []Trial
+	for len(asks) < n {
+		i, ok := next()
+		if !ok {
+			break
+		}
+		asks = append(asks, l.ask(i, 1))
+	}
+	return asks
 }
 
 // nextStart returns the first start point that is fresh.

@@ -31,16 +31,19 @@ var allowed = map[string][]string{
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "tuner/measure", "tuner/target"},
-	"experiments/score":         {},
-	"experiments/replay":        {"bandit", "history/t4", "experiments/score"},
 	"cmd/bitnet-autotune":       {"*"},
+
+	"experiments/score":                        {},
+	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
+	"experiments/2026-11-scoreboard":           {"bandit", "experiments/replay"},
+	"experiments/2026-11-auto-hyperparameters": {},
 }
 
 // allowedInTests are imports that only _test.go files may have besides.
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest"},
-	"bandit":        {"bandit/bandittest"},
+	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
 }
