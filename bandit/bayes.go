@@ -44,7 +44,7 @@ type settings struct {
 
 // chosen are those of experiments/2026-11-auto-hyperparameters.
 var chosen = settings{
-	FirstPoints: 4, Middle: 0.5, FitSize: 32, DataSize: 96, Strangers: 400, Leaders: 6, Squashed: 0.2, Thrift: 0.5,
+	FirstPoints: 3, Middle: 0.5, FitSize: 32, DataSize: 96, Strangers: 400, Leaders: 6, Squashed: 0.1, Thrift: 1,
 	ModelFirst: 150, ModelEvery: 32,
 }
 

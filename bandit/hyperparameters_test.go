@@ -2,8 +2,10 @@ package bandit_test
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,14 +19,17 @@ import (
 var (
 	hyperSeeds  = flag.Int("hyper.seeds", 0, "runs of each setting on each space; 0 skips the experiment")
 	hyperSpaces = flag.String("hyper.spaces", "", "part of the names of the spaces")
-	hyperOut    = flag.String("hyper.out", "", "file to append setting,space,score to")
+	hyperOut    = flag.String("hyper.out", "", "file to append setting,space,score to; what it has is not run again")
 )
 
-// variants are the settings that were compared: the chosen ones, and one number changed at a time.
-func variants(base bandit.Settings) map[string]bandit.Settings {
-	all := map[string]bandit.Settings{"chosen": base}
+// variants are the settings that were compared: the ones to begin with, one number changed at a time, and those chosen
+// in the end, which put together the changes that helped.
+func variants(chosen bandit.Settings) map[string]bandit.Settings {
+	first := chosen
+	first.FirstPoints, first.Squashed, first.Thrift = 4, 0.2, 0.5
+	all := map[string]bandit.Settings{"first guess": first, "chosen": chosen}
 	vary := func(name string, change func(*bandit.Settings)) {
-		s := base
+		s := first
 		change(&s)
 		all[name] = s
 	}
@@ -43,6 +48,10 @@ func TestHyperparameters(t *testing.T) {
 	if *hyperSeeds == 0 {
 		t.Skip("an experiment, not a test: see experiments/2026-11-auto-hyperparameters")
 	}
+	done, err := os.ReadFile(*hyperOut)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
 	out, err := os.OpenFile(*hyperOut, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +61,11 @@ func TestHyperparameters(t *testing.T) {
 	defer bandit.Choose(base)
 	for _, space := range hyperTables(t) {
 		for name, settings := range variants(base) {
+			if strings.Contains(string(done), name+","+space.Name+",") {
+				continue
+			}
 			bandit.Choose(settings)
-			results, err := replay.PlayAll(t.Context(), []replay.Scored{space}, []string{"auto"}, *hyperSeeds, runtime.NumCPU())
+			results, err := replay.PlayAll(t.Context(), []replay.Scored{space}, []string{"auto"}, 0, *hyperSeeds, runtime.NumCPU())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,8 @@ package bandit_test
 
 import (
 	"flag"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,47 +27,55 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// One sample of a point is enough: auto is the portfolio then.
-func TestConformanceOfOneSample(t *testing.T) {
-	for _, name := range []string{"auto", "bayes", "descent"} {
-		t.Run(name, func(t *testing.T) {
-			bandittest.Run(t, func(s *bandit.Space, opt bandit.Options) (bandit.Strategy, error) {
-				if opt.Samples == 0 {
-					opt.Samples = 1
-				}
-				return bandit.New(name, s, opt)
-			})
-		})
+// oneSample makes strategies for which one sample of a point is enough: auto is the portfolio then.
+func oneSample(name string) bandittest.Factory {
+	return func(s *bandit.Space, opt bandit.Options) (bandit.Strategy, error) {
+		if opt.Samples == 0 {
+			opt.Samples = 1
+		}
+		return bandit.New(name, s, opt)
 	}
 }
 
-// The parts of auto take turns after as many answers as bayes is worth, in a space large enough that there are more.
-func TestAutoTakesTurns(t *testing.T) {
+func TestConformanceOfOneSample(t *testing.T) {
+	for _, name := range []string{"auto", "bayes", "descent"} {
+		t.Run(name, func(t *testing.T) { bandittest.Run(t, oneSample(name)) })
+	}
+}
+
+// bowl lets auto ask n of 8,000 points, whose least cost is 1, and returns the numbers asked and the least cost found.
+func bowl(t *testing.T, n int) (asked []int, best float64) {
+	t.Helper()
 	values := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")
 	space, err := bandit.NewSpace([]bandit.Knob{{Name: "a", Values: values}, {Name: "b", Values: values}, {Name: "c", Values: values}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := bandit.New("auto", space, bandit.Options{Samples: 1, Seed: 1})
+	s, err := oneSample("auto")(space, bandit.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	best := 100.0
-	for range 200 {
+	best = math.Inf(1)
+	for range n {
 		asks := s.Ask(1)
 		if len(asks) != 1 {
 			t.Fatalf("asked %v; want one of %d points", asks, space.Size())
 		}
-		p := asks[0].Point
-		cost := 1.0
+		p, cost := asks[0].Point, 1.0
 		for k, goal := range []int{13, 4, 17} {
 			cost += 0.01 * float64((p[k]-goal)*(p[k]-goal))
 		}
-		best = min(best, cost)
+		i, _ := space.Index(p)
+		asked, best = append(asked, i), min(best, cost)
 		s.Tell(bandit.Trial{Point: p, Costs: []float64{cost}})
 	}
-	if best > 1 {
-		t.Errorf("best cost after 200 of 8000 points of a bowl is %.2f; want 1", best)
+	return asked, best
+}
+
+// In 200 answers all parts of auto have their turn.
+func TestAutoFindsTheBottom(t *testing.T) {
+	if _, best := bowl(t, 200); best > 1 {
+		t.Errorf("least cost after 200 of 8000 points of a bowl is %.2f; want 1", best)
 	}
 }
 
@@ -76,6 +86,11 @@ func TestGoldenRecommendations(t *testing.T) {
 			got.WriteString(name + " " + line)
 		}
 	}
+	for line := range strings.Lines(bandittest.Recommendations(t, oneSample("auto"))) {
+		got.WriteString("auto of one sample " + line)
+	}
+	asked, _ := bowl(t, 200)
+	fmt.Fprintln(&got, "auto of one sample asks", asked)
 	golden := filepath.Join("testdata", "recommend.golden")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {

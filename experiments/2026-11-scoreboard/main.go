@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	names := flags.String("strategies", strings.Join(bandit.Names(), ","), "strategies, with commas between")
 	spaces := flags.String("spaces", "", "parts of the names of the spaces to replay, with commas between; all if empty")
 	seeds := flags.Int("seeds", 100, "runs of each strategy on each space")
+	first := flags.Int("first", 0, "the first seed, to run an experiment in parts")
 	workers := flags.Int("workers", runtime.NumCPU(), "runs at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -45,7 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	strategies := strings.Split(*names, ",")
-	results, err := replay.PlayAll(ctx, tables, strategies, *seeds, *workers)
+	results, err := replay.PlayAll(ctx, tables, strategies, *first, *seeds, *workers)
 	if err != nil {
 		return err
 	}

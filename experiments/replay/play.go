@@ -9,9 +9,9 @@ import (
 // Results are those of some strategies on some tables, by strategy, table and seed.
 type Results [][][]Result
 
-// PlayAll runs every strategy on every table with the seeds from 0, workers at a time. It ends early with the error of
+// PlayAll runs every strategy on every table with so many seeds from the first, workers at a time. It ends early with the error of
 // ctx, or the first of a run.
-func PlayAll(ctx context.Context, tables []Scored, strategies []string, seeds, workers int) (Results, error) {
+func PlayAll(ctx context.Context, tables []Scored, strategies []string, first, seeds, workers int) (Results, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make(Results, len(strategies))
@@ -21,7 +21,7 @@ func PlayAll(ctx context.Context, tables []Scored, strategies []string, seeds, w
 	for range workers {
 		wait.Go(func() {
 			for j := range jobs {
-				r, err := tables[j.table].Play(strategies[j.strategy], uint64(j.seed))
+				r, err := tables[j.table].Play(strategies[j.strategy], uint64(first+j.seed))
 				if err != nil {
 					cancel(err)
 				}
