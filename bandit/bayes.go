@@ -58,20 +58,29 @@ func (b *bayes) next() (int, bool) {
 	dice := b.dice()
 	data := squash(b.data(), b.set.Squashed)
 	if len(b.arms) < b.set.FirstPoints || len(data) < 2 {
-		return b.distant(dice)
-	}
-	if pool := b.pool(data, dice); len(pool) > 0 {
+		if i, ok := b.distant(dice); ok {
+			return i, true
+		}
+	} else if pool := b.pool(data, dice); len(pool) > 0 {
 		return b.improve(data, pool), true
 	}
 	return b.again()
 }
 
-// data returns what is known of the measured points, cheapest first.
+// data returns what is known of the measured points, cheapest first. Where one trial does not say how long it took, all
+// count as equally long.
 func (b *bayes) data() []datum {
 	var data []datum
+	timed := true
 	for _, a := range b.arms {
 		if a.failed == OK && len(a.logs) > 0 {
-			data = append(data, datum{a.point, median(a.logs), math.Log(max(a.took.Seconds(), 1e-9))})
+			timed = timed && a.took > 0
+			data = append(data, datum{point: a.point, cost: median(a.logs), effort: math.Log(a.took.Seconds())})
+		}
+	}
+	for i := range data {
+		if !timed {
+			data[i].effort = 0
 		}
 	}
 	slices.SortFunc(data, func(x, y datum) int { return cmp.Or(cmp.Compare(grains(x.cost), grains(y.cost)), x.point-y.point) })
