@@ -116,7 +116,7 @@ func TestNewRefuses(t *testing.T) {
 		opt      bandit.Options
 		want     string
 	}{
-		"unknown strategy":    {"best", bandit.Options{}, `bandit: new strategy "best": want one of auto, exhaustive`},
+		"unknown strategy":    {"best", bandit.Options{}, `bandit: new strategy "best": want one of auto, bayes`},
 		"foreign start point": {"auto", bandit.Options{Start: []bandit.Point{{2}}}, `start point [2]: not in the space`},
 		"negative budget":     {"auto", bandit.Options{Budget: -1}, `budget -1, samples 0, margin 0: want none below 0`},
 	} {
