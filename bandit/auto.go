@@ -2,6 +2,34 @@ package bandit
 
 func init() { register("auto", newAuto) }
 
-// newAuto is the default: the strategy that was best, or no worse than the best, at 10, 20 and 40 samples on the
-// tables of the study in the package documentation.
-func newAuto(l *ledger) Strategy { return newThompson(l) }
+// auto is a portfolio, and the default. Where several samples of a point are wanted, because one is noisy, it is
+// thompson. Where one sample tells the cost, it is bayes while its process is worth its time, and then descent, with a
+// question of bayes now and then. The parts share what was told, and which of them asks depends on nothing else, so
+// that a log needs no record of it.
+type auto struct {
+	*ledger
+	bayes   *bayes
+	descent *descent
+}
+
+var _ Strategy = (*auto)(nil)
+
+func newAuto(l *ledger) Strategy {
+	if l.opt.Samples > 1 {
+		return newThompson(l)
+	}
+	return &auto{ledger: l, bayes: &bayes{ledger: l}, descent: &descent{ledger: l, spent: map[int]bool{}}}
+}
+
+// Ask implements Strategy.
+func (a *auto) Ask(n int) []Trial { return a.askEach(n, a.next) }
+
+// Tell implements Strategy.
+func (a *auto) Tell(done ...Trial) { a.descent.Tell(done...) }
+
+func (a *auto) next() (int, bool) {
+	if a.told < a.set.ModelFirst || a.told%a.set.ModelEvery == 0 {
+		return a.bayes.next()
+	}
+	return a.descent.next()
+}

@@ -44,3 +44,30 @@ func BenchmarkRecommend(b *testing.B) {
 		s.(bandit.Recommender).Recommend(3)
 	}
 }
+
+// BenchmarkAsk measures one question in a space of 8,000 points of which 500 are known, and handing it back.
+func BenchmarkAsk(b *testing.B) {
+	values := make([]string, 20)
+	for i := range values {
+		values[i] = string(rune('a' + i))
+	}
+	space, err := bandit.NewSpace([]bandit.Knob{{Name: "a", Values: values}, {Name: "b", Values: values}, {Name: "c", Values: values}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"auto", "bayes", "descent"} {
+		b.Run("strategy="+name, func(b *testing.B) {
+			dice := rand.New(rand.NewPCG(1, 1))
+			s, err := bandit.New(name, space, bandit.Options{Samples: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range 500 {
+				s.Tell(bandit.Trial{Point: space.At(dice.IntN(space.Size())), Costs: []float64{1 + dice.Float64()}})
+			}
+			for b.Loop() {
+				s.Tell(s.Ask(1)...)
+			}
+		})
+	}
+}

@@ -12,17 +12,55 @@ const (
 	priorFeasibleWeight = 0.25
 )
 
+// outlook is what the known outcomes say about the others.
+type outlook struct {
+	points []Point // with a known outcome
+	failed []bool
+	any    bool        // one has failed
+	kin    [][]float64 // per knob, by the distance of two values
+}
+
 // feasible returns the probability that p does not fail: the share of the known outcomes that were no failures,
 // weighted by kinship to p (kernel regression; Nadaraya 1964, Watson 1964).
 func (l *ledger) feasible(p Point) float64 {
-	if !slices.ContainsFunc(l.arms, arm.infeasible) {
+	if l.odds == nil {
+		l.odds = newOutlook(l)
+	}
+	return l.odds.feasible(p)
+}
+
+func newOutlook(l *ledger) *outlook {
+	o := &outlook{}
+	for _, a := range l.arms {
+		o.any = o.any || a.infeasible()
+	}
+	if !o.any {
+		return o
+	}
+	for _, knob := range l.space.knobs {
+		o.kin = append(o.kin, kinship(knob))
+	}
+	for _, a := range l.outcomes() {
+		o.points = append(o.points, l.space.At(a.point))
+		o.failed = append(o.failed, a.infeasible())
+	}
+	return o
+}
+
+func (o *outlook) feasible(p Point) float64 {
+	if !o.any {
 		return 1
 	}
 	good, all := priorFeasible*priorFeasibleWeight, priorFeasibleWeight
-	for _, a := range l.outcomes() {
-		weight := l.space.kinship(p, l.space.At(a.point))
+	for i, q := range o.points {
+		weight := 1.0
+		for k, v := range p {
+			if u := q[k]; u != v {
+				weight *= o.kin[k][max(u-v, v-u)]
+			}
+		}
 		all += weight
-		if !a.infeasible() {
+		if !o.failed[i] {
 			good += weight
 		}
 	}
@@ -44,17 +82,14 @@ func (l *ledger) outcomes() []arm {
 	return known
 }
 
-// kinship is 1 between a point and itself and falls to about e⁻⁶ over the range of an Ordinal knob and to 1/3 for
-// another value of a Categorical one.
-func (s *Space) kinship(p, q Point) float64 {
-	kin := 1.0
-	for k, knob := range s.knobs {
-		switch {
-		case p[k] == q[k]:
-		case knob.Kind == Categorical:
-			kin /= 3
-		default:
-			kin *= math.Exp(-6 * math.Abs(float64(p[k]-q[k])) / float64(len(knob.Values)))
+// kinship returns by how much two points are less akin for differing in one knob, by the distance of its values: by
+// about e⁻⁶ over the range of an Ordinal knob, by 1/3 for another value of a Categorical one.
+func kinship(knob Knob) []float64 {
+	kin := make([]float64, len(knob.Values))
+	for d := range kin {
+		kin[d] = 1.0 / 3
+		if knob.Kind == Ordinal {
+			kin[d] = math.Exp(-6 * float64(d) / float64(len(knob.Values)))
 		}
 	}
 	return kin

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // ledger is the memory of a strategy: the task, what was told, and which questions are open. Strategies embed it for
@@ -13,20 +14,30 @@ import (
 type ledger struct {
 	space *Space
 	opt   Options
-	start []int   // Options.Start by number, without repetition
-	slot  []int32 // of each point: 1 + its place in arms; 0 = never heard of
-	arms  []arm   // in the order in which they were first heard of
-	told  int     // trials told
-	open  int     // questions open
-	fit   *belief // posterior of what was told so far; nil = to be computed
+	set   settings
+	start []int    // Options.Start by number, without repetition
+	slot  []int32  // of each point: 1 + its place in arms; 0 = never heard of
+	arms  []arm    // in the order in which they were first heard of
+	told  int      // trials told
+	open  int      // questions open
+	fit   *belief  // posterior of what was told so far; nil = to be computed
+	odds  *outlook // what the outcomes told so far say about failures; nil = to be computed
+
+	// Memory for what is made once per point, taken in pieces of a slab: cheap strategies do a million a second.
+	values []int
+	logs   []float64
 }
+
+// slab is for how many points memory is taken at once.
+const slab = 128
 
 // arm is a point of which something is known.
 type arm struct {
 	point  int
-	logs   []float64 // natural logarithms of the costs, ascending
-	failed Status    // OK, or how it failed
-	open   bool      // asked, not told
+	logs   []float64     // natural logarithms of the costs, ascending
+	failed Status        // OK, or how it failed
+	open   bool          // asked, not told
+	took   time.Duration // the longest trial; 0 is unknown
 }
 
 func newLedger(s *Space, opt Options) (*ledger, error) {
@@ -39,7 +50,7 @@ func newLedger(s *Space, opt Options) (*ledger, error) {
 	if opt.Margin == 0 {
 		opt.Margin = 0.01
 	}
-	l := &ledger{space: s, opt: opt, slot: make([]int32, s.Size())}
+	l := &ledger{space: s, opt: opt, set: chosen, slot: make([]int32, s.Size())}
 	for _, p := range opt.Start {
 		i, ok := s.Index(p)
 		if !ok {
@@ -64,12 +75,13 @@ func (l *ledger) Tell(done ...Trial) {
 func (l *ledger) tell(i int, t Trial) {
 	a := l.arm(i)
 	l.told++
-	l.fit = nil
+	l.fit, l.odds = nil, nil
 	if a.open {
 		a.open = false
 		l.open--
 	}
 	a.failed = max(a.failed, t.Status)
+	a.took = max(a.took, t.Elapsed)
 	if t.Status != OK {
 		return
 	}
@@ -78,6 +90,12 @@ func (l *ledger) tell(i int, t Trial) {
 			panic("bandit: cost is not positive and finite")
 		}
 		x := math.Log(c)
+		if a.logs == nil {
+			if len(l.logs) == 0 {
+				l.logs = make([]float64, slab)
+			}
+			a.logs, l.logs = l.logs[:0:1], l.logs[1:]
+		}
 		at, _ := slices.BinarySearch(a.logs, x)
 		a.logs = slices.Insert(a.logs, at, x)
 	}
@@ -86,6 +104,9 @@ func (l *ledger) tell(i int, t Trial) {
 // arm returns the arm of point i, which may be new. The pointer is good until the next new arm.
 func (l *ledger) arm(i int) *arm {
 	if l.slot[i] == 0 {
+		if len(l.arms) == cap(l.arms) {
+			l.arms = slices.Grow(l.arms, max(slab, len(l.arms)))
+		}
 		l.arms = append(l.arms, arm{point: i})
 		l.slot[i] = int32(len(l.arms))
 	}
@@ -117,7 +138,27 @@ func (l *ledger) ask(i, want int) Trial {
 	a := l.arm(i)
 	a.open = true
 	l.open++
-	return Trial{Point: l.space.At(i), Want: min(want, l.opt.Samples-len(a.logs))}
+	knobs := len(l.space.knobs)
+	if len(l.values) < knobs {
+		l.values = make([]int, slab*knobs)
+	}
+	p := Point(l.values[:knobs:knobs])
+	l.values = l.values[knobs:]
+	l.space.decode(int(l.space.codes[i]), p)
+	return Trial{Point: p, Want: min(want, l.opt.Samples-len(a.logs))}
+}
+
+// askEach asks for one sample of each of at most n points that next returns.
+func (l *ledger) askEach(n int, next func() (int, bool)) []Trial {
+	var asks []Trial
+	for len(asks) < n {
+		i, ok := next()
+		if !ok {
+			break
+		}
+		asks = append(asks, l.ask(i, 1))
+	}
+	return asks
 }
 
 // nextStart returns the first start point that is fresh.

@@ -51,6 +51,7 @@ type Space struct {
 	stride []int   // of each knob in the code of a point, which is a number of mixed radix
 	raw    int     // combinations before the rules
 	codes  []int32 // of the valid points, ascending
+	place  []int32 // of each code 1 + its place in codes, 0 = cut; nil where that would be large
 	cuts   []Cut
 }
 
@@ -58,7 +59,7 @@ type Space struct {
 // are more than MaxRaw combinations, and where the rules leave nothing.
 func NewSpace(knobs []Knob, rules ...Rule) (*Space, error) {
 	s := &Space{knobs: slices.Clone(knobs), stride: make([]int, len(knobs)), raw: 1, cuts: make([]Cut, len(rules))}
-	if err := s.measure(); err != nil {
+	if err := s.measure(MaxRaw); err != nil {
 		return nil, fmt.Errorf("bandit: new space: %w", err)
 	}
 	for r, rule := range rules {
@@ -68,11 +69,38 @@ func NewSpace(knobs []Knob, rules ...Rule) (*Space, error) {
 	if len(s.codes) == 0 {
 		return nil, fmt.Errorf("bandit: new space: the rules leave none of %d combinations: %s", s.raw, reasons(s.cuts))
 	}
+	s.settle()
+	return s, nil
+}
+
+// maxListed is the largest number of combinations of a listed space, whose codes are 32 bits wide.
+const maxListed = 1<<31 - 1
+
+// ListSpace makes the space of exactly these points, as a record of measurements has them: no combination is
+// enumerated, so that there may be far more than MaxRaw of them. It fails where a knob is malformed, where a point is
+// not a combination of the knobs or is listed twice, and where there is none.
+func ListSpace(knobs []Knob, points []Point) (*Space, error) {
+	s := &Space{knobs: slices.Clone(knobs), stride: make([]int, len(knobs)), raw: 1}
+	if err := s.measure(maxListed); err != nil {
+		return nil, fmt.Errorf("bandit: list space: %w", err)
+	}
+	for _, p := range points {
+		code, ok := s.code(p)
+		if !ok {
+			return nil, fmt.Errorf("bandit: list space: point %v is no combination of the %d knobs", p, len(knobs))
+		}
+		s.codes = append(s.codes, int32(code))
+	}
+	slices.Sort(s.codes)
+	if len(s.codes) == 0 || len(slices.Compact(slices.Clone(s.codes))) < len(s.codes) {
+		return nil, fmt.Errorf("bandit: list space: %d points; want at least one, all different", len(points))
+	}
+	s.settle()
 	return s, nil
 }
 
 // measure checks the knobs and computes strides and the raw size.
-func (s *Space) measure() error {
+func (s *Space) measure(limit int) error {
 	if len(s.knobs) == 0 {
 		return errors.New("no knobs; want at least one")
 	}
@@ -88,8 +116,8 @@ func (s *Space) measure() error {
 			return fmt.Errorf("knob %s: values %q: want at least one, all different", knob.Name, knob.Values)
 		}
 		s.stride[k] = s.raw
-		if s.raw *= len(knob.Values); s.raw > MaxRaw {
-			return fmt.Errorf("more than %d combinations; want fewer knobs or values", MaxRaw)
+		if s.raw *= len(knob.Values); s.raw > limit {
+			return fmt.Errorf("more than %d combinations; want fewer knobs or values", limit)
 		}
 	}
 	return nil
@@ -120,8 +148,10 @@ func reasons(cuts []Cut) string {
 
 // decode writes the point of a code to p.
 func (s *Space) decode(code int, p Point) {
+	rest := uint32(code) // fits: codes are kept in 32 bits, and their division is cheaper
 	for k, stride := range s.stride {
-		p[k] = code / stride % len(s.knobs[k].Values)
+		p[k] = int(rest / uint32(stride))
+		rest %= uint32(stride)
 	}
 }
 
@@ -155,6 +185,15 @@ func (s *Space) all(numbers []int) []Point {
 
 // Index returns the number of p; false where p is not a point of the space.
 func (s *Space) Index(p Point) (int, bool) {
+	code, ok := s.code(p)
+	if !ok {
+		return 0, false
+	}
+	return s.index(code)
+}
+
+// code returns the code of p; false where p is no combination of the knobs.
+func (s *Space) code(p Point) (int, bool) {
 	if len(p) != len(s.knobs) {
 		return 0, false
 	}
@@ -165,10 +204,30 @@ func (s *Space) Index(p Point) (int, bool) {
 		}
 		code += v * s.stride[k]
 	}
-	return s.index(code)
+	return code, true
 }
 
-func (s *Space) index(code int) (int, bool) { return slices.BinarySearch(s.codes, int32(code)) }
+func (s *Space) index(code int) (int, bool) {
+	if s.place != nil {
+		i := int(s.place[code]) - 1
+		return i, i >= 0
+	}
+	return slices.BinarySearch(s.codes, int32(code))
+}
+
+// maxPlaces is the largest number of combinations whose places are kept in a table, of 4 MiB.
+const maxPlaces = 1 << 20
+
+// settle makes the table of places when all codes are known.
+func (s *Space) settle() {
+	if s.raw > maxPlaces {
+		return
+	}
+	s.place = make([]int32, s.raw)
+	for i, code := range s.codes {
+		s.place[code] = int32(i) + 1
+	}
+}
 
 // Value returns the value that p gives to the named knob. It panics where there is no such knob.
 func (s *Space) Value(p Point, knob string) string {

@@ -142,3 +142,52 @@ func TestStatusText(t *testing.T) {
 		t.Errorf("error %v; want the known names", err)
 	}
 }
+
+func TestListSpace(t *testing.T) {
+	knobs := []bandit.Knob{{Name: "a", Values: strings.Fields("1 2 3 4")}, {Name: "b", Values: strings.Fields("x y")}}
+	s, err := bandit.ListSpace(knobs, []bandit.Point{{3, 1}, {0, 0}, {2, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []bandit.Point{{0, 0}, {2, 1}, {3, 1}}
+	got := []bandit.Point{s.At(0), s.At(1), s.At(2)}
+	if diff := cmp.Diff(want, got); diff != "" || s.Size() != 3 {
+		t.Errorf("Size = %d, points (-want +got):\n%s", s.Size(), diff)
+	}
+	if i, ok := s.Index(bandit.Point{1, 0}); ok {
+		t.Errorf("Index of a point that was not listed = %d; want none", i)
+	}
+	for name, c := range map[string]struct {
+		points []bandit.Point
+		want   string
+	}{
+		"none":    {nil, "0 points; want at least one"},
+		"twice":   {[]bandit.Point{{0, 0}, {0, 0}}, "all different"},
+		"foreign": {[]bandit.Point{{4, 0}}, "point [4 0] is no combination of the 2 knobs"},
+		"short":   {[]bandit.Point{{1}}, "point [1] is no combination"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := bandit.ListSpace(knobs, c.points); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v; want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+// A space too large for a table of places finds its points all the same.
+func TestListSpaceOfManyCombinations(t *testing.T) {
+	knobs := make([]bandit.Knob, 6)
+	for k := range knobs {
+		knobs[k] = bandit.Knob{Name: string(rune('a' + k)), Values: strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19")}
+	}
+	points := []bandit.Point{{19, 19, 19, 19, 19, 19}, {0, 1, 2, 3, 4, 5}, {7, 7, 7, 7, 7, 7}}
+	s, err := bandit.ListSpace(knobs, points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range points {
+		if j, ok := s.Index(s.At(i)); !ok || i != j {
+			t.Errorf("Index(At(%d)) = %d, %v", i, j, ok)
+		}
+	}
+}

@@ -36,7 +36,8 @@ type Options struct {
 	// Budget is the number of samples that the caller expects to afford, 0 where unknown. It is a hint for
 	// strategies that plan ahead; those of today can be stopped at any time and do not need it.
 	Budget int
-	// Samples is how many samples of a point are enough; it is not asked for again. If 0, 8.
+	// Samples is how many samples of a point are enough; it is not asked for again. If 0, 8. 1 says that a sample tells
+	// the cost, as one that already sums up many does.
 	Samples int
 	// Margin is the relative difference in cost that is worth no further sample. If 0, 0.01.
 	Margin float64

@@ -11,17 +11,7 @@ type sweep struct {
 }
 
 // Ask implements Strategy.
-func (s *sweep) Ask(n int) []Trial {
-	var asks []Trial
-	for len(asks) < n {
-		i, ok := s.next()
-		if !ok {
-			break
-		}
-		asks = append(asks, s.ask(i, 1))
-	}
-	return asks
-}
+func (s *sweep) Ask(n int) []Trial { return s.askEach(n, s.next) }
 
 func (s *sweep) next() (int, bool) {
 	if i, ok := s.nextStart(); ok {

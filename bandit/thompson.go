@@ -33,17 +33,7 @@ const (
 )
 
 // Ask implements Strategy.
-func (t *thompson) Ask(n int) []Trial {
-	var asks []Trial
-	for len(asks) < n {
-		i, ok := t.next()
-		if !ok {
-			break
-		}
-		asks = append(asks, t.ask(i, 1))
-	}
-	return asks
-}
+func (t *thompson) Ask(n int) []Trial { return t.askEach(n, t.next) }
 
 func (t *thompson) next() (int, bool) {
 	if i, ok := t.nextStart(); ok {

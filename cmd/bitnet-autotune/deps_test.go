@@ -26,13 +26,17 @@ var allowed = map[string][]string{
 	"bandit":                    {},
 	"bandit/bandittest":         {"bandit"},
 	"history":                   {},
+	"history/t4":                {"history"},
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 
-	// An experiment may use what it asks about.
+	"experiments/score":                        {},
+	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
+	"experiments/2026-11-scoreboard":           {"bandit", "experiments/replay"},
+	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 }
 
@@ -40,7 +44,7 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"bandit":        {"bandit/bandittest"},
+	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
 }

@@ -1,0 +1,26 @@
+// Package replay lets the strategies of package bandit search recorded spaces, so that they can be compared offline.
+//
+// # Basics
+//
+//	table, err := replay.Read("gemm", file)            // a Kernel Tuner cache or T4 results
+//	scored, err := replay.Score(table)
+//	result, err := scored.Play("auto", seed)           // the score, and evaluations until near the optimum
+//
+// A table answers as a target would: a failed configuration fails again, and one that was not recorded is refused. The
+// clock is virtual. One evaluation costs what it cost when it was recorded: compilation, verification, all samples, the
+// framework and the searcher of that time.
+//
+// # Caveats
+//
+// The recorded time of a point is taken as the truth, and told as one sample of which one is enough; its noise is in
+// Samples.
+//
+// What a table says of a parameter is its name and values. Numbers are taken as ordered, unless they look like codes
+// (0, 1, 2, …); text and truth values are not. That a combination is valid means that it was recorded.
+//
+// # Decisions
+//
+// 2026-11-21: a table is not a target of package tuner. That one measures pairs of subjects on a clock and knows the
+// kernels of this project; a recorded GPU space has neither. What both share is the ask and tell of the strategies,
+// and that is what is under test.
+package replay
