@@ -1,14 +1,16 @@
 // Command i2s_avx512vnni prints kernels/mul_i2s_avx512vnni_amd64.s: the register tiles of layout i2s in VPDPBUSD.
+//
+// The file is longer than 300 lines because it has seven tiles, and an accumulator takes a line to clear, one to use and
+// two to store.
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/strided"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels/_asm/zmm"
 )
 
 const (
@@ -33,10 +35,10 @@ func main() {
 
 // one is a single row group times a single token, of which the first rows are stored.
 func one() {
-	TEXT("i2sVNNIOne", NOSPLIT, "func(dst *int32, rows int, w *byte, wStride int, x *int8, sum int32, steps int)")
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
+	zmm.One("i2sVNNI")
+	w, wStride, x, steps := zmm.Argument("w"), zmm.Argument("wStride"), zmm.Argument("x"), zmm.Argument("steps")
 	masks := fieldMasks()
-	acc := zeroes(4)
+	acc := zmm.Zeroes(4)
 
 	Label("one")
 	maskedDot(Mem{Base: w}, masks, broadcastStep(x), acc)
@@ -45,31 +47,19 @@ func one() {
 	DECQ(steps)
 	JNZ(LabelRef("one"))
 
-	total := combine(acc)
-	sum := ZMM()
-	VPBROADCASTD(Load(Param("sum"), GP32()), sum)
-	VPSUBD(sum, total, total)
-	Load(Param("rows"), RCX)
-	lanes, mask := GP32(), K()
-	MOVL(U32(1), lanes)
-	SHLL(CL, lanes)
-	DECL(lanes)
-	KMOVW(lanes, mask)
-	VMOVDQU32(total, mask, Mem{Base: argument("dst")})
-	VZEROUPPER()
-	RET()
+	zmm.StoreRows(combine(acc))
 }
 
 // decode is groups x 1: every field is left where it is in its byte and has an accumulator of its own, scaled by 1,
 // 4, 16 or 64; they are brought together once, at the end. A mask costs less than the shift it saves.
 func decode(groups int) {
-	name := tile(groups, 1)
-	w, wStride, x, steps := argument("w"), argument("wStride"), argument("x"), argument("steps")
-	ahead := prefetchFrom(w)
+	name := zmm.Tile("i2sVNNI", groups, 1)
+	w, wStride, x, steps := zmm.Argument("w"), zmm.Argument("wStride"), zmm.Argument("x"), zmm.Argument("steps")
+	ahead := zmm.PrefetchFrom(w)
 	masks := fieldMasks()
 	acc := make([][]VecVirtual, groups)
 	for g := range acc {
-		acc[g] = zeroes(4)
+		acc[g] = zmm.Zeroes(4)
 	}
 
 	Label(name)
@@ -84,7 +74,7 @@ func decode(groups int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	dst, sum := argument("dst"), argument("sum")
+	dst, sum := zmm.Argument("dst"), zmm.Argument("sum")
 	for g := range groups {
 		total := combine(acc[g])
 		VPSUBD_BCST(Mem{Base: sum}, total, total)
@@ -97,16 +87,16 @@ func decode(groups int) {
 // batch is groups x tokens: a field is brought down and masked once for all tokens. The loop over the four fields
 // is not unrolled: it would be four times the code at the same speed.
 func batch(groups, tokens int) {
-	name := tile(groups, tokens)
-	w, wStride, steps := argument("w"), argument("wStride"), argument("steps")
+	name := zmm.Tile("i2sVNNI", groups, tokens)
+	w, wStride, steps := zmm.Argument("w"), zmm.Argument("wStride"), zmm.Argument("steps")
 	x := strided.Load("x", "xStride", tokens)
-	ahead := prefetchFrom(w)
-	mask := broadcast(fields[0])
+	ahead := zmm.PrefetchFrom(w)
+	mask := zmm.Broadcast(fields[0])
 	acc := make([][]VecVirtual, tokens)
 	for t := range acc {
-		acc[t] = zeroes(groups)
+		acc[t] = zmm.Zeroes(groups)
 	}
-	weights, codes := vectors(groups), vectors(groups)
+	weights, codes := zmm.Vectors(groups), zmm.Vectors(groups)
 	field, token := GP32(), ZMM()
 
 	Label(name)
@@ -134,7 +124,7 @@ func batch(groups, tokens int) {
 	DECQ(steps)
 	JNZ(LabelRef(name))
 
-	sum := argument("sum")
+	sum := zmm.Argument("sum")
 	dst := strided.Load("dst", "dstStride", tokens)
 	for t := range tokens {
 		for g := range groups {
@@ -146,56 +136,17 @@ func batch(groups, tokens int) {
 	RET()
 }
 
-// tile opens the routine of a register tile and returns the name of its labels.
-func tile(groups, tokens int) string {
-	name := fmt.Sprintf("%dx%d", groups, tokens)
-	TEXT("i2sVNNITile"+name, NOSPLIT, "func(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)")
-	return "tile" + name
-}
-
-func argument(name string) Register { return Load(Param(name), GP64()) }
-
-// prefetchFrom returns an address that runs ahead of w by the argument prefetch.
-func prefetchFrom(w Register) Register {
-	ahead := argument("prefetch")
-	ADDQ(w, ahead)
-	return ahead
-}
-
-func vectors(n int) []VecVirtual {
-	v := make([]VecVirtual, n)
-	for i := range v {
-		v[i] = ZMM()
-	}
-	return v
-}
-
-func zeroes(n int) []VecVirtual {
-	v := vectors(n)
-	for i := range v {
-		VPXORD(v[i], v[i], v[i])
-	}
-	return v
-}
-
-func broadcast(value uint32) VecVirtual {
-	r, v := GP32(), ZMM()
-	MOVL(U32(value), r)
-	VPBROADCASTD(r, v)
-	return v
-}
-
 func fieldMasks() []VecVirtual {
 	masks := make([]VecVirtual, len(fields))
 	for f := range masks {
-		masks[f] = broadcast(fields[f])
+		masks[f] = zmm.Broadcast(fields[f])
 	}
 	return masks
 }
 
 // broadcastStep loads the sixteen activations of a step, four to a vector.
 func broadcastStep(x Register) []VecVirtual {
-	tokens := vectors(len(fields))
+	tokens := zmm.Vectors(len(fields))
 	for f := range tokens {
 		VPBROADCASTD(Mem{Base: x, Disp: 4 * f}, tokens[f])
 	}
