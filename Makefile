@@ -42,8 +42,8 @@ stress: ## the history killed, damaged, cut, starved and filled, a short version
 paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states of a power failure, 10 million records
 	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
 
-race: ## run the tests under the race detector
-	$(GO) test -race ./...
+race: ## run the tests under the race detector, kernels on their shorter grid
+	$(GO) test -race -short ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
