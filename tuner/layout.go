@@ -135,6 +135,9 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 	if verdicts[chosen].Ratio > 0 {
 		verdicts[chosen].Reason = "the fastest of those proven for the whole request"
 	}
+	if only := r.problem.layouts(); len(only) == 1 && only[0] == layouts[chosen] {
+		verdicts[chosen].Reason = "the only one that this run tried"
+	}
 	return verdicts[chosen].Layout, verdicts
 }
 

@@ -75,7 +75,11 @@ func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured boo
 
 // writePlan prints a plan for people.
 func writePlan(w io.Writer, p tuner.Plan) {
-	fmt.Fprintf(w, "%s  (%s: %s)\n", p.Model, p.Source, p.Reason)
+	why := string(p.Source) + ": " + p.Reason
+	if strings.HasPrefix(p.Reason, string(p.Source)) { // "measured: measured on"
+		why = p.Reason
+	}
+	fmt.Fprintf(w, "%s  (%s)\n", p.Model, why)
 	for _, r := range tuner.Regimes {
 		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), p.Config.Arm(r).String())
 	}
