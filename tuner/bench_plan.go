@@ -187,16 +187,13 @@ func (o BenchOptions) shapes() []shape {
 	return list
 }
 
-// kernels are those that the filter leaves of what the host can run. Without one, a layout is measured with its SIMD
-// kernels, and with the portable ones only where it has no other.
+// kernels are those that the filter leaves of what the host can run. Without one, those are the SIMD kernels, and the
+// portable ones only where there is no other.
 func (o BenchOptions) kernels(have probe.Feature) ([]kernels.Kernel, error) {
 	usable := kernels.Usable(have)
 	if o.Kernel == "" {
-		simd := map[kernels.Layout]bool{}
-		for _, k := range usable {
-			simd[k.Layout] = simd[k.Layout] || k.Needs != 0
-		}
-		return slices.DeleteFunc(usable, func(k kernels.Kernel) bool { return k.Needs == 0 && simd[k.Layout] }), nil
+		simd := widestOf(usable).Needs != 0
+		return slices.DeleteFunc(usable, func(k kernels.Kernel) bool { return k.Needs == 0 && simd }), nil
 	}
 	var names []string
 	for _, k := range usable {

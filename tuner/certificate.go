@@ -20,9 +20,9 @@ type Certificate struct {
 	Target      string          `json:"target"`
 	Run         string          `json:"run"`
 	Default     Rated           `json:"default"`
-	Best        Rated           `json:"best"` // the configuration published; a regime that was not decided has no rate
-	Ratio       Ratio           `json:"ratio"`
-	NoiseFloor  float64         `json:"noise_floor"` // |A/A ratio - 1| below which this host cannot tell two settings apart
+	Best        Rated           `json:"best"`        // the configuration published; a regime that was not decided has no rate
+	Ratio       Ratio           `json:"ratio"`       // of one request of the objective; 0 where a regime of it was not measured
+	NoiseFloor  float64         `json:"noise_floor"` // |A/A ratio - 1| below which this host cannot tell two settings apart; 0 unknown
 	Evaluations int             `json:"evaluations"` // arms measured in this run, each counted once
 	Failed      int             `json:"failed"`
 	Censored    int             `json:"censored"` // samples set aside because the host disturbed them
@@ -175,13 +175,17 @@ func overall(o Objective, regimes []RegimeVerdict) measure.Verdict {
 
 // requestRatio is the ratio of the time that one request of the objective takes with the default to the time it takes
 // with what was adopted. The regimes were measured apart, so their relative errors are independent and add in
-// quadrature, each weighted by its share of the adopted request's time (the delta method on the logarithm).
+// quadrature, each weighted by its share of the adopted request's time (the delta method on the logarithm). It is zero,
+// unknown, where a regime of the request was not measured at all.
 func requestRatio(o Objective, regimes []RegimeVerdict) Ratio {
 	var before, after, variance float64
 	for _, r := range regimes {
 		tokens := o.tokens(r.Regime)
-		if tokens == 0 || r.DefaultNs <= 0 {
+		if tokens == 0 {
 			continue
+		}
+		if r.DefaultNs <= 0 {
+			return Ratio{}
 		}
 		cost := tokens * r.DefaultNs
 		before += cost

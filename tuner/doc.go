@@ -13,9 +13,10 @@ host like this one, else the heuristic. Its Reason says in one sentence why, and
 
 Tune is a straight line. The host and the model make a Problem. For each regime (decode, small batch, prefill) rules cut
 the space before anything is measured, the log of earlier runs is told to the strategy, and every arm it asks for is
-verified bit for bit and then timed in interleaved pairs with the heuristic. The best three meet the default on fresh
-samples, each layout with its own best, and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was
-proven is published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
+verified bit for bit and then timed in interleaved pairs with the heuristic. The best of each layout, three arms at the
+least where there is time for them, meet the default on fresh samples, the layout of the answer is chosen by these duels,
+and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was proven is
+published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
 # Caveats
 

@@ -71,17 +71,21 @@ func (p Problem) layoutBytes(layout kernels.Layout) int64 {
 }
 
 // bind fixes the layout where earlier runs proved a regime that this run will not measure: the weights lie in the layout
-// of that proof.
+// of that proof. Where another one was asked for, that holds, and what it means for the proof is told.
 func (r *tune) bind(snapshot *history.Snapshot) {
-	if r.problem.Layout != "" {
-		return
-	}
 	for _, regime := range Regimes {
 		v, ok := r.problem.proven(snapshot, regime)
 		if !ok || r.problem.Objective.share(regime) > 0 {
 			continue
 		}
-		r.problem.Layout = v.winner().Layout
+		layout := v.winner().Layout
+		if asked := r.problem.Layout; asked != "" {
+			if asked != layout {
+				r.warn(fmt.Sprintf("%s was proven in layout %s and is not measured by this run: if layout %s is adopted, its setting is from facts alone", regime, layout, asked))
+			}
+			continue
+		}
+		r.problem.Layout = layout
 		if len(Problem{Host: r.problem.Host}.layouts()) > 1 {
 			r.warn(fmt.Sprintf("layout %s stays, because %s was proven in it and this run does not measure that; the objective mixed chooses anew", r.problem.Layout, regime))
 		}
@@ -95,20 +99,20 @@ const repackWindow = time.Hour
 
 // choose returns the layout of the answer, with a verdict on each. It is the one by whose proven arms a request is served
 // fastest, if every regime of the request was proven in it; the one before stays unless another is faster by minGain
-// and pays for its repacking within repackWindow. Where no layout is proven for the whole request, the one before stays.
+// and pays for its repacking within repackWindow. Where no layout is proven for the whole request, the one before stays,
+// even if it was not measured.
 func (r *tune) choose(ctx context.Context, searches []*search, before kernels.Layout) (kernels.Layout, []LayoutVerdict) {
+	layouts := r.problem.held()
+	if !slices.Contains(layouts, before) {
+		layouts = append(layouts, before)
+	}
 	var verdicts []LayoutVerdict
-	for _, layout := range r.problem.held() {
+	for _, layout := range layouts {
 		v := LayoutVerdict{Layout: layout, Bytes: r.problem.layoutBytes(layout), RepackSeconds: r.repack(ctx, layout)}
 		v.Ratio, v.Reason = r.worth(searches, layout)
 		verdicts = append(verdicts, v)
 	}
-	chosen := 0
-	for i, v := range verdicts {
-		if v.Layout == before {
-			chosen = i
-		}
-	}
+	chosen := slices.Index(layouts, before)
 	for i := range verdicts {
 		v, incumbent := &verdicts[i], verdicts[chosen]
 		if i == chosen || v.Ratio == 0 {
@@ -127,39 +131,58 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 			chosen = i
 		}
 	}
-	verdicts[chosen].Chosen = true
+	verdicts[chosen].Chosen, verdicts[chosen].Reason = true, "stays, as none was proven for the whole request"
 	if verdicts[chosen].Ratio > 0 {
 		verdicts[chosen].Reason = "the fastest of those proven for the whole request"
+	}
+	if only := r.problem.layouts(); len(only) == 1 && only[0] == layouts[chosen] {
+		verdicts[chosen].Reason = "the only one that this run tried"
 	}
 	return verdicts[chosen].Layout, verdicts
 }
 
 // worth is the default's request time over that of a layout, by the winners of its duels; 0 with the reason where not
-// every regime of the request was proven in it. In the default's own layout a regime may also keep the default.
+// every regime of the request was proven in it. What an earlier run proved stays proven where this one could not decide
+// on it. In the default's own layout a regime may also keep the default.
 func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, reason string) {
 	var before, after float64
 	for _, s := range searches {
-		tokens, gain := r.problem.Objective.tokens(s.regime), 1.0
+		tokens, gain, ns := r.problem.Objective.tokens(s.regime), 1.0, s.verdict.DefaultNs
 		if tokens == 0 {
 			continue
 		}
 		c, ok := s.best(layout)
+		if ok {
+			ns = c.comparison.Base.Median // as settle takes it, so that the certificate's ratio is the one of its layout
+		}
 		switch {
-		case ok && c.verdict == measure.Adopt:
+		case ok && (c.verdict == measure.Adopt || c.verdict == measure.Inconclusive && s.learned != nil && c.arm == *s.learned):
 			gain = c.comparison.Ratio
 		case layout == DefaultLayout && s.keeps(layout):
+		case !slices.Contains(r.problem.layouts(), layout):
+			return 0, "not tried by this run"
 		case !ok:
 			return 0, fmt.Sprintf("not compared with the default in %s: too slow in the search, or no time left", s.regime)
 		default:
 			return 0, fmt.Sprintf("not proven better than the default in %s", s.regime)
 		}
-		cost := tokens * s.verdict.DefaultNs
+		cost := tokens * ns
 		before, after = before+cost, after+cost/gain
 	}
 	if after == 0 {
 		return 0, "nothing was measured"
 	}
 	return before / after, ""
+}
+
+// layoutReason is why the chosen layout was, where there was a choice.
+func (c Certificate) layoutReason() string {
+	for _, l := range c.Layouts {
+		if l.Chosen && len(c.Layouts) > 1 {
+			return l.Reason
+		}
+	}
+	return ""
 }
 
 // packer is a target that can tell what a layout costs to make.

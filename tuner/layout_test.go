@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,6 +192,114 @@ func TestLayoutsWorthTrying(t *testing.T) {
 		}
 		if err := p.Heuristic().Validate(h); err != nil {
 			t.Errorf("%s: heuristic: %v", have, err)
+		}
+	}
+}
+
+// duelled is a search that ended with these duels, each of a default that takes a tick.
+func duelled(r *tune, regime target.Regime, duels ...contender) *search {
+	for i := range duels {
+		duels[i].comparison.Base.Median = float64(tick)
+	}
+	return &search{tune: r, regime: regime, duels: duels, verdict: RegimeVerdict{DefaultNs: float64(tick)}}
+}
+
+func won(by float64, a target.Arm) contender {
+	return contender{arm: a, comparison: measure.Comparison{Ratio: by, Low: by * 0.99, High: by * 1.01}, verdict: measure.Adopt}
+}
+
+// undecided is a duel that could not be decided.
+func undecided(ratio float64, a target.Arm) contender {
+	return contender{arm: a, comparison: measure.Comparison{Ratio: ratio, Low: 0.5, High: 4}, verdict: measure.Inconclusive}
+}
+
+func TestLayoutBefore(t *testing.T) {
+	m, _ := model.Preset(anyModel)
+	var foreign []kernels.Layout // not the default's
+	for _, layout := range kernels.Layouts() {
+		if layout != DefaultLayout {
+			foreign = append(foreign, layout)
+		}
+	}
+	before, other := foreign[0], foreign[1]
+	all := Problem{Host: *fourCores(), Model: m, Objective: ObjectiveMixed}
+	in := func(layout kernels.Layout) target.Arm { return target.Arm{Layout: layout, Kernel: string(layout)} }
+	both := func(r *tune, decode, prefill []contender) []*search {
+		return []*search{duelled(r, target.Decode, decode...), duelled(r, target.Prefill, prefill...)}
+	}
+
+	t.Run("stays where another one was asked for and is not proven throughout", func(t *testing.T) {
+		r := &tune{problem: all.in(other)}
+		searches := both(r, []contender{won(2, in(other))}, []contender{undecided(1, in(other))})
+		got, verdicts := r.choose(t.Context(), searches, before)
+		if got != before {
+			t.Errorf("chose %s, want %s: %+v", got, before, verdicts)
+		}
+	})
+	t.Run("gives way to one that was asked for and is proven throughout", func(t *testing.T) {
+		r := &tune{problem: all.in(other)}
+		searches := both(r, []contender{won(2, in(other))}, []contender{won(2, in(other))})
+		got, verdicts := r.choose(t.Context(), searches, before)
+		if got != other {
+			t.Errorf("chose %s, want %s: %+v", got, other, verdicts)
+		}
+	})
+	t.Run("stays proven where this run could not decide, and is not replaced by a slower one", func(t *testing.T) {
+		r := &tune{problem: all}
+		searches := both(r,
+			[]contender{undecided(2, in(DefaultLayout)), won(1.2, in(other))},
+			[]contender{won(2, in(DefaultLayout)), won(1.2, in(other))})
+		learned := in(DefaultLayout)
+		searches[0].learned = &learned
+		got, verdicts := r.choose(t.Context(), searches, DefaultLayout)
+		if got != DefaultLayout {
+			t.Errorf("chose %s, want %s: %+v", got, DefaultLayout, verdicts)
+		}
+	})
+}
+
+// TestProofInAnotherLayoutDoesNotShortenARun: what was proven in one layout says nothing about a run that only tries
+// another one, which needs all of its time.
+func TestProofInAnotherLayoutDoesNotShortenARun(t *testing.T) {
+	dir := t.TempDir()
+	tuned(t, quiet(surface(everywhere(12*tick))), dir, Budget{Objective: ObjectiveDecode, Layout: DefaultLayout})
+	tuner := quiet(flat).open(t, dir, 1)
+	snapshot, err := tuner.snapshot()
+	if err != nil || snapshot == nil {
+		t.Fatalf("%v, %v: want a proof", snapshot, err)
+	}
+	for _, layout := range kernels.Layouts() {
+		r, err := tuner.newTune(t.Context(), anyModel, Budget{Time: time.Minute, Objective: ObjectiveDecode, Layout: layout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.resume(snapshot)
+		if short := r.deadline.Before(r.started.Add(time.Minute)); short != (layout == DefaultLayout) {
+			t.Errorf("a run in layout %s: shortened %v", layout, short)
+		}
+	}
+}
+
+// TestVerifyHoldsTheLayoutOfTheAnswer: an operator may pin a layout that no run would try of its own accord.
+func TestVerifyHoldsTheLayoutOfTheAnswer(t *testing.T) {
+	dir := t.TempDir()
+	for _, layout := range kernels.Layouts() {
+		s := quiet(flat)
+		tuner := s.open(t, dir, 1)
+		p, err := tuner.problem(t.Context(), anyModel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tuner.Pin(t.Context(), anyModel, p.in(layout).Heuristic(), "test"); err != nil {
+			t.Fatal(err)
+		}
+		rig, held := tuner.opt.Rig, []kernels.Layout(nil)
+		tuner.opt.Rig = func(ctx context.Context, p Problem, seed uint64) (Rig, error) {
+			held = p.held()
+			return rig(ctx, p, seed)
+		}
+		if _, err := tuner.Verify(t.Context(), anyModel, time.Minute); err != nil || !slices.Contains(held, layout) {
+			t.Errorf("%s: %v, held %v", layout, err, held)
 		}
 	}
 }

@@ -44,6 +44,8 @@ type Plan struct {
 	// Recheck names what has changed since the measurement and may have shifted it: fields of the host's condition, or
 	// "host" for what was never measured on this one. A short paired check settles it.
 	Recheck []string `json:"recheck,omitempty"`
+	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
+	LayoutReason string `json:"layout_reason,omitempty"`
 }
 
 // candidate is something a plan can be made of, with the reason it was or was not taken.
@@ -201,6 +203,7 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 	default:
 		c.reason = measured + " on this host under these limits"
 		c.plan.MeasuredAt, c.plan.Evaluations, c.plan.Ratio = l.MeasuredAt, l.Evaluations, c.proof.Ratio
+		c.plan.LayoutReason = c.proof.layoutReason()
 	}
 	if open := c.proof.unproven(); open != "" {
 		c.reason += "; " + open + " from facts alone, not measured or not decided"
@@ -336,6 +339,7 @@ type Explanation struct {
 	PassedOver   []string        `json:"passed_over"` // candidates that could not be used, with the reason
 	Fields       []Field         `json:"fields"`      // the key, field by field; empty when nothing was learned
 	Regimes      []RegimeVerdict `json:"regimes"`     // evidence of the run behind the plan
+	Layouts      []LayoutVerdict `json:"layouts"`     // how that run chose the layout
 	Measurements int             `json:"measurements"`
 }
 
@@ -346,7 +350,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{PassedOver: []string{}, Fields: []Field{}, Regimes: []RegimeVerdict{}}
+	e := Explanation{PassedOver: []string{}, Fields: []Field{}, Regimes: []RegimeVerdict{}, Layouts: []LayoutVerdict{}}
 	snapshot, err := t.snapshot()
 	if err != nil {
 		e.PassedOver = append(e.PassedOver, "the learned configs could not be read: "+err.Error())
@@ -361,6 +365,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 		}
 		if c.entry != nil && (c.ok || len(e.Fields) == 0) {
 			e.Fields, e.Regimes = compareFields(p.Host, *c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
+			e.Layouts = append(e.Layouts[:0], c.proof.Layouts...)
 		}
 		if c.ok {
 			break

@@ -435,6 +435,10 @@ func TestRequestRatio(t *testing.T) {
 	if got := requestRatio(ObjectivePrefill, regimes); got.Estimate != 1 || got.Low != 1 {
 		t.Errorf("prefill, which keeps its default: %+v, want 1", got)
 	}
+	regimes[2].DefaultNs = 0
+	if got := requestRatio(ObjectiveMixed, regimes); got != (Ratio{}) {
+		t.Errorf("prefill was not measured: %+v, want nothing said of a request", got)
+	}
 	if got := requestRatio(ObjectiveMixed, nil); got != (Ratio{}) {
 		t.Errorf("nothing measured: %+v", got)
 	}

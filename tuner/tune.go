@@ -82,7 +82,7 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 		return nil, err
 	}
 	if r.problem.widest().Needs == 0 {
-		r.warn("no SIMD kernel runs on this host: the portable one is slow, and a verdict takes minutes")
+		r.warn(fmt.Sprintf("no SIMD kernel for layout %s runs on this host: the portable one is slow, and a verdict takes minutes", r.problem.Heuristic().Layout))
 	}
 	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
 	measuring, cancel := r.until(ctx, r.deadline)
@@ -115,8 +115,8 @@ func (r *tune) begin(ctx context.Context) error {
 		r.warn("the learned configs could not be read: " + err.Error())
 		snapshot = nil
 	}
-	r.resume(snapshot)
 	r.bind(snapshot)
+	r.resume(snapshot)
 	r.wrong = r.problem.wrong(snapshot)
 	if r.store == nil {
 		return nil
@@ -154,14 +154,17 @@ func (r *tune) outOfTime(ctx, measuring context.Context, err error) (*Certificat
 // space is mostly known, and what remains is to refine it and to confirm the result.
 const resumeShare = 0.5
 
-// resume cuts the budget where earlier runs decided every regime of the objective, unless a strategy was asked for by
-// name.
+// resume cuts the budget where earlier runs decided every regime of the objective, and in a layout that this run tries,
+// unless a strategy was asked for by name.
 func (r *tune) resume(snapshot *history.Snapshot) {
 	if r.budget.Strategy != "" && r.budget.Strategy != "auto" {
 		return
 	}
 	for _, regime := range Regimes {
-		if _, ok := r.problem.proven(snapshot, regime); !ok && r.problem.Objective.share(regime) > 0 {
+		if r.problem.Objective.share(regime) == 0 {
+			continue
+		}
+		if v, ok := r.problem.proven(snapshot, regime); !ok || !slices.Contains(r.problem.layouts(), v.winner().Layout) {
 			return
 		}
 	}
@@ -249,10 +252,11 @@ func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
 	return cert, r.finish(cert)
 }
 
-// settle chooses the layout and takes each regime's verdict from the duels in it.
+// settle chooses the layout and takes each regime's verdict from the duels in it. An interrupted run settles too, with
+// all that is asked of a layout.
 func (r *tune) settle(ctx context.Context, searches []*search, cert *Certificate) {
 	snapshot := r.published()
-	layout, verdicts := r.choose(ctx, searches, r.before(snapshot))
+	layout, verdicts := r.choose(context.WithoutCancel(ctx), searches, r.before(snapshot))
 	cert.Layouts = verdicts
 	for _, s := range searches {
 		s.settle(layout)

@@ -63,6 +63,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 		return nil, err
 	}
 	defer unlock()
+	r.problem.Layout = plan.Config.Layout // it may be one that no run would try of its own accord
 	measuring, cancel := r.until(ctx, r.deadline)
 	defer cancel()
 	if err := r.open(measuring); err != nil {

@@ -75,11 +75,18 @@ func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured boo
 
 // writePlan prints a plan for people.
 func writePlan(w io.Writer, p tuner.Plan) {
-	fmt.Fprintf(w, "%s  (%s: %s)\n", p.Model, p.Source, p.Reason)
+	why := string(p.Source) + ": " + p.Reason
+	if strings.HasPrefix(p.Reason, string(p.Source)) { // "measured: measured on"
+		why = p.Reason
+	}
+	fmt.Fprintf(w, "%s  (%s)\n", p.Model, why)
 	for _, r := range tuner.Regimes {
 		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), p.Config.Arm(r).String())
 	}
 	fmt.Fprintf(w, "  %-12s %s, workspace %s\n", "layout", p.Config.Layout, size(uint64(p.Config.WorkspaceBytes)))
+	if p.LayoutReason != "" {
+		fmt.Fprintf(w, "  %-12s %s\n", "", p.LayoutReason)
+	}
 	if p.Ratio.Estimate > 0 {
 		fmt.Fprintf(w, "  %-12s %.3fx the default (%.0f %% interval %.3f-%.3f)\n", "measured", p.Ratio.Estimate, 100*p.Ratio.Confidence, p.Ratio.Low, p.Ratio.High)
 	}

@@ -52,6 +52,10 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 			fmt.Fprintf(w, "  left out %d: %s\n", cut.Points, cut.Reason)
 		}
 	}
+	if len(e.Layouts) > 1 {
+		fmt.Fprintln(w)
+	}
+	writeLayouts(w, e.Layouts)
 	if len(e.Fields) == 0 {
 		return
 	}

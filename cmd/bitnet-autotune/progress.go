@@ -51,7 +51,11 @@ func (p *progress) say(phase, line string) {
 func (p *progress) line(e tuner.Event) string {
 	parts := []string{fmt.Sprintf("%3.0f s left", e.Left.Seconds()), e.Phase}
 	if e.Regime != "" {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", regimeName(e.Regime), e.Evaluations, e.SpaceSize))
+		name := regimeName(e.Regime)
+		if e.SpaceSize > 0 {
+			name += fmt.Sprintf(" %d/%d", e.Evaluations, e.SpaceSize)
+		}
+		parts = append(parts, name)
 	}
 	if e.Ratio > 0 {
 		parts = append(parts, fmt.Sprintf("best %.2fx the heuristic: %s", e.Ratio, e.Incumbent))

@@ -23,7 +23,8 @@ func (a *app) tuneVerb() *cobra.Command {
 		Short: "Measure this host and learn the best config for a model",
 		Long: `Searches kernels, threads, batch, register tiles and prefetch for each regime (decode, small batch, prefill),
 checks every candidate bit for bit against the reference before its time counts, measures it in pairs with the answer
-from facts alone, and lets the best three meet the default on fresh samples. What is proven better is published.
+from facts alone, and lets the best of each weight layout meet the default on fresh samples. One layout is chosen for
+all regimes, as an engine holds its weights once. What is proven better is published.
 
 A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
@@ -109,8 +110,12 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	if c.Roofline.Residency != "" {
 		fmt.Fprintf(w, "weights       %s\n", c.Roofline.Residency)
 	}
-	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %.1f %%\n",
-		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, 100*c.NoiseFloor)
+	floor := "unknown"
+	if c.NoiseFloor > 0 {
+		floor = fmt.Sprintf("%.1f %%", 100*c.NoiseFloor)
+	}
+	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %s\n",
+		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, floor)
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
 	fmt.Fprintf(w, "note          %s\n", c.Note)
 }
@@ -156,7 +161,7 @@ func overHeuristic(ratio float64) string {
 	case 0:
 		return ""
 	case 1:
-		return "; the answer from facts alone was the best"
+		return "; this is the answer from facts alone"
 	}
 	return fmt.Sprintf("; %.3fx the answer from facts alone", ratio)
 }
@@ -165,6 +170,8 @@ func verdictSentence(c *tuner.Certificate) string {
 	switch {
 	case c.Interrupted && c.Verdict == measure.Inconclusive:
 		return "Interrupted before anything could be proven; what was measured is kept, and the next run goes on from it."
+	case c.Verdict == measure.Adopt && c.Ratio.Estimate == 0:
+		return "Some regimes are served faster than with the default; of a whole request nothing is known, as not all of its regimes were measured."
 	case c.Verdict == measure.Adopt:
 		return fmt.Sprintf("A request of this objective is served %.3f times as fast as with the default (%.0f %% interval %s).",
 			c.Ratio.Estimate, 100*c.Ratio.Confidence, interval(c.Ratio))
