@@ -37,7 +37,7 @@ of another within a layout. The product of the three spaces has millions of poin
 2026-11-21: The layout of the weights is part of every regime's space, and is chosen once for all of them: a deployment
 holds its weights once. The best arm of each layout duels with the default in every regime; a layout other than the
 default's is taken only if it was proven better in every regime of the objective's request, serves that request at
-least 1 % faster by the duels, and saves within an hour of serving what repacking costs. The road not taken, a copy of
+least 1 % faster by the duels, costs no other regime more than that, and saves within an hour of serving what repacking costs. The road not taken, a copy of
 the weights for decode and another for prefill, doubles the memory for what is at most a few percent of the request.
 
 2026-11-21: Weights that fit the last-level cache are read once, untimed, before every sample: two layouts in turn would

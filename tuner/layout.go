@@ -98,8 +98,8 @@ func (r *tune) bind(snapshot *history.Snapshot) {
 const repackWindow = time.Hour
 
 // choose returns the layout of the answer, with a verdict on each. It is the one by whose proven arms a request is served
-// fastest, if every regime of the request was proven in it; the one before stays unless another is faster by minGain
-// and pays for its repacking within repackWindow. Where no layout is proven for the whole request, the one before stays,
+// fastest, if every regime of the request was proven in it; the one before stays unless another is faster by minGain,
+// pays for its repacking within repackWindow, and does not cost a regime that the request leaves out more than that gain. Where no layout is proven for the whole request, the one before stays,
 // even if it was not measured.
 func (r *tune) choose(ctx context.Context, searches []*search, before kernels.Layout) (kernels.Layout, []LayoutVerdict) {
 	layouts := r.problem.held()
@@ -114,22 +114,18 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 	}
 	chosen := slices.Index(layouts, before)
 	for i := range verdicts {
-		v, incumbent := &verdicts[i], verdicts[chosen]
+		v, incumbent := &verdicts[i], &verdicts[chosen]
 		if i == chosen || v.Ratio == 0 {
 			continue
 		}
-		saved := (1 - incumbent.Ratio/v.Ratio) * repackWindow.Seconds()
-		switch {
-		case v.Ratio < incumbent.Ratio*(1+minGain):
-			v.Reason = "no faster than " + string(incumbent.Layout)
-		case incumbent.Ratio > 0 && v.RepackSeconds-incumbent.RepackSeconds > saved:
-			v.Reason = fmt.Sprintf("repacking would take longer than it saves in %v", repackWindow)
-		default:
-			if incumbent.Ratio > 0 {
-				verdicts[chosen].Reason = "slower than " + string(v.Layout)
-			}
-			chosen = i
+		if reason := r.objection(searches, *v, *incumbent); reason != "" {
+			v.Reason = reason
+			continue
 		}
+		if incumbent.Ratio > 0 {
+			incumbent.Reason = "slower than " + string(v.Layout)
+		}
+		chosen = i
 	}
 	verdicts[chosen].Chosen, verdicts[chosen].Reason = true, "stays, as none was proven for the whole request"
 	if verdicts[chosen].Ratio > 0 {
@@ -139,6 +135,33 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 		verdicts[chosen].Reason = "the only one that this run tried"
 	}
 	return verdicts[chosen].Layout, verdicts
+}
+
+// objection is why a layout that was proven for the whole request does not take the incumbent's place; "" if it does.
+func (r *tune) objection(searches []*search, v, incumbent LayoutVerdict) string {
+	if incumbent.Ratio == 0 {
+		return ""
+	}
+	gain := v.Ratio / incumbent.Ratio
+	if gain < 1+minGain {
+		return "no faster than " + string(incumbent.Layout)
+	}
+	if v.RepackSeconds-incumbent.RepackSeconds > (1-1/gain)*repackWindow.Seconds() {
+		return fmt.Sprintf("repacking would take longer than it saves in %v", repackWindow)
+	}
+	for _, s := range searches { // what the request leaves out is still felt by whoever serves it
+		if r.problem.Objective.tokens(s.regime) == 0 && s.loses(v.Layout, incumbent.Layout, gain) {
+			return fmt.Sprintf("gains less in the request than it loses in %s", s.regime)
+		}
+	}
+	return ""
+}
+
+// loses reports whether the regime loses more than a gain by going from one layout, in which it was proven, to another.
+func (s *search) loses(to, from kernels.Layout, gain float64) bool {
+	before, proven := s.best(from)
+	after, known := s.best(to)
+	return proven && before.verdict == measure.Adopt && (!known || after.comparison.Ratio*gain < before.comparison.Ratio)
 }
 
 // worth is the default's request time over that of a layout, by the winners of its duels; 0 with the reason where not

@@ -75,9 +75,14 @@ func TestLayoutIsChosenOnceForTheRequest(t *testing.T) {
 			map[target.Regime]time.Duration{target.Decode: 5 * tick, target.SmallBatch: 5 * tick, target.Prefill: 12 * tick},
 			DefaultLayout, "no faster than",
 		},
+		"faster for the request, slower for small batches": {
+			map[target.Regime]time.Duration{target.Decode: 9 * tick, target.SmallBatch: 13 * tick, target.Prefill: 9 * tick},
+			DefaultLayout, "gains less in the request than it loses in small_batch",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cert := tuned(t, quiet(surface(tt.cost)), "", Budget{Time: 90 * time.Second})
 			checkCoherent(t, cert)
 			if cert.Verdict != measure.Adopt || cert.Best.Config.Layout != tt.want {
@@ -125,7 +130,7 @@ func TestLayoutProvenForARegimeBindsTheOthers(t *testing.T) {
 	if got := decode.Best.Config.Layout; got != other {
 		t.Fatalf("decode chose layout %s, want %s", got, other)
 	}
-	slow := map[target.Regime]time.Duration{target.Decode: 8 * tick, target.SmallBatch: 8 * tick, target.Prefill: 14 * tick}
+	slow := map[target.Regime]time.Duration{target.Decode: 8 * tick, target.SmallBatch: 10 * tick, target.Prefill: 14 * tick}
 	prefill := tuned(t, quiet(surface(slow)), dir, Budget{Objective: ObjectivePrefill})
 	checkCoherent(t, prefill)
 	if got := prefill.Best.Config.Layout; got != other {
