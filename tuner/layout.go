@@ -129,7 +129,7 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 	}
 	verdicts[chosen].Chosen, verdicts[chosen].Reason = true, "stays, as none was proven for the whole request"
 	if verdicts[chosen].Ratio > 0 {
-		verdicts[chosen].Reason = "the fastest of those proven for the whole request"
+		verdicts[chosen].Reason = "the best of those proven for the whole request"
 	}
 	if only := r.problem.layouts(); len(only) == 1 && only[0] == layouts[chosen] {
 		verdicts[chosen].Reason = "the only one that this run tried"
