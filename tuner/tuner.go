@@ -49,6 +49,8 @@ type Tuner struct {
 	reader *history.Reader // nil without a store
 	prior  prior
 
+	simulated bool // Options.Now is not the real clock
+
 	opened    time.Time
 	measuring sync.Mutex // held by the one run that measures
 
@@ -70,13 +72,14 @@ const fresh = time.Second
 // Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
 // to keep.
 func Open(opt Options) (*Tuner, error) {
-	if opt.Now == nil {
+	simulated := opt.Now != nil
+	if !simulated {
 		opt.Now = time.Now
 	}
 	if opt.Rig == nil {
 		opt.Rig = liveCPU
 	}
-	t := &Tuner{opt: opt, opened: time.Now(), host: opt.Host, plans: map[string]*remembered{}}
+	t := &Tuner{opt: opt, simulated: simulated, opened: time.Now(), host: opt.Host, plans: map[string]*remembered{}}
 	if opt.Store != "" {
 		t.reader = history.NewReader(opt.Store)
 	}
