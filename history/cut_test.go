@@ -75,6 +75,21 @@ func childCut(ctx context.Context, args []string) error {
 	}
 }
 
+// TestCutToAStub: bbolt's error for a file of less than two pages has no type of its own.
+func TestCutToAStub(t *testing.T) {
+	dir := t.TempDir()
+	makeVictim(t, dir)
+	whole, err := os.ReadFile(dir + "/" + databaseName)
+	must(t, err)
+	for _, size := range []int{1, 4095, 4096, 6116, 8191} {
+		stub := t.TempDir() + "/stub.db"
+		must(t, os.WriteFile(stub, whole[:size], 0o600))
+		if err := (guard{path: stub, limit: time.Minute}).run(t.Context(), func(*bolt.DB) error { return nil }); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%d bytes: %v, want ErrCorrupt", size, err)
+		}
+	}
+}
+
 // A file that somebody cuts again and again ends no process that uses it, and the last word is a sound database.
 func TestCutUnderUse(t *testing.T) {
 	dir := t.TempDir()

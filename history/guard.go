@@ -88,12 +88,19 @@ func (g guard) use(fn func(*bolt.DB) error) (err error) {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return fmt.Errorf("%w: another program has it open", ErrBusy)
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch), err != nil && g.short():
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case err != nil:
 		return err
 	}
 	return errors.Join(fn(db), db.Close())
+}
+
+// short reports whether the file is less than the two pages below which bbolt maps nothing; its error for that has no
+// type. It is met where a file is cut between its validation and its opening.
+func (g guard) short() bool {
+	info, err := os.Stat(g.path)
+	return err == nil && info.Size() < int64(2*os.Getpagesize())
 }
 
 // errFault marks a panic of bbolt: the mapping of that file is lost to this process. errStuck marks a use that was
