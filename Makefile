@@ -43,7 +43,7 @@ paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states o
 	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
 
 race: ## run the tests under the race detector, kernels on their shorter grid
-	$(GO) test -race -short ./...
+	$(GO) test -race -short -timeout 30m ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
