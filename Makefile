@@ -48,6 +48,7 @@ race: ## run the tests under the race detector, kernels on their shorter grid
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags hyperparameters ./bandit
 	$(GO) run $(STATICCHECK) ./...
 
 generate: ## regenerate the assembly from its generators

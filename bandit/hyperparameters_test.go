@@ -1,3 +1,5 @@
+//go:build hyperparameters
+
 package bandit_test
 
 import (
@@ -17,7 +19,7 @@ import (
 )
 
 var (
-	hyperSeeds  = flag.Int("hyper.seeds", 0, "runs of each setting on each space; 0 skips the experiment")
+	hyperSeeds  = flag.Int("hyper.seeds", 6, "runs of each setting on each space")
 	hyperSpaces = flag.String("hyper.spaces", "", "part of the names of the spaces")
 	hyperOut    = flag.String("hyper.out", "", "file to append setting,space,score to; what it has is not run again")
 )
@@ -43,11 +45,9 @@ func variants(chosen bandit.Settings) map[string]bandit.Settings {
 	return all
 }
 
-// TestHyperparameters is the experiment of experiments/2026-11-auto-hyperparameters, whose README has the command.
+// TestHyperparameters is the experiment of experiments/2026-11-auto-hyperparameters, whose README has the command. It takes
+// half an hour and is no test: hence the build tag.
 func TestHyperparameters(t *testing.T) {
-	if *hyperSeeds == 0 {
-		t.Skip("an experiment, not a test: see experiments/2026-11-auto-hyperparameters")
-	}
 	done, err := os.ReadFile(*hyperOut)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
