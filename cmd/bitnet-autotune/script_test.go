@@ -155,6 +155,11 @@ func tuneSmall(ts *testscript.TestScript, neg bool, args []string) {
 	if (cert.Verdict == measure.Inconclusive) != (err != nil) {
 		ts.Fatalf("verdict %s and exit %v", cert.Verdict, err)
 	}
+	for _, r := range cert.Regimes { // a machine too busy to compare anything says so
+		if r.Ratio.Estimate == 0 && len(r.Warnings) == 0 {
+			ts.Fatalf("%s was compared with nothing, and no warning says so", r.Regime)
+		}
+	}
 }
 
 // truncate cuts a file to half its size: truncate FILE.
