@@ -160,6 +160,10 @@ func tuneSmall(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s was compared with nothing, and no warning says so", r.Regime)
 		}
 	}
+	known := cert.Roofline.ReadBandwidth > 0 && cert.Roofline.DecodeFraction > 0 && cert.Roofline.WeightBytes > 0
+	if said := strings.Contains(strings.Join(cert.Warnings, "\n"), "a plain read"); known == said {
+		ts.Fatalf("roofline %+v, warnings %q", cert.Roofline, cert.Warnings)
+	}
 }
 
 // truncate cuts a file to half its size: truncate FILE.
