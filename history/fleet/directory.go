@@ -201,6 +201,11 @@ func (d *directory) replace(root *os.Root, p string, was int64, value []byte) (b
 	if n, _, err := d.newest(root, p); err != nil || n != was {
 		return false, err
 	}
+	return d.link(root, p, was, value)
+}
+
+// link makes a value the revision after was, if there is none yet.
+func (d *directory) link(root *os.Root, p string, was int64, value []byte) (bool, error) {
 	dir := path.Dir(path.Join(d.base(), p))
 	if err := makeAll(root, dir); err != nil {
 		return false, err

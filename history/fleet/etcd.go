@@ -172,6 +172,9 @@ func (e *etcd) take(ctx context.Context, path, holder string, ttl time.Duration)
 	if err := e.gateway.call(ctx, "/v3/lease/grant", map[string]string{"TTL": fmt.Sprint(seconds)}, &granted); err != nil {
 		return nil, err
 	}
+	if granted.ID == 0 {
+		return nil, fail(ErrNonsense, "etcd %s: a lease without an ID", e.gateway.answered())
+	}
 	l := &etcdLease{e, granted.ID}
 	other, err := e.attach(ctx, path, holder, l.id)
 	if err == nil && other == "" {
