@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,8 +21,8 @@ import (
 
 // directory keeps each value in a file of its own that is never written again: DIR/v1/PATH@REVISION.json. A new one is
 // complete under a hidden name before link(2), which fails where the name is taken, makes it the next revision: that is
-// the compare-and-swap, and nobody holds a lock that he could die with. The greatest revision stands; the last two are
-// kept.
+// the compare-and-swap, and nobody holds a lock that he could die with. The greatest revision stands; the one before it
+// is kept for those who have just seen it in a listing.
 type directory struct {
 	dir     string
 	timeout time.Duration
@@ -79,6 +80,14 @@ func (d *directory) failure(err error) error {
 	if errors.As(err, &known) || errors.Is(err, ErrClaimed) {
 		return err
 	}
+	var at *fs.PathError
+	var link *os.LinkError
+	text := err.Error()
+	if errors.As(err, &at) {
+		text = at.Op + ": " + at.Err.Error()
+	} else if errors.As(err, &link) {
+		text = link.Op + ": " + link.Err.Error()
+	}
 	kind, want := ErrUnavailable, ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EMLINK):
@@ -88,7 +97,7 @@ func (d *directory) failure(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		want = ": want it made, or mounted, before it is used"
 	}
-	return fail(kind, "directory %s: %v%s", d.dir, err, want)
+	return fail(kind, "directory %s: %s%s", d.dir, text, want)
 }
 
 func (d *directory) base() string { return fmt.Sprintf("v%d", formatVersion) }
@@ -174,23 +183,19 @@ func (d *directory) get(root *os.Root, p string) (item, error) {
 	return item{}, gone
 }
 
-// open reads a revision. What is no file, such as a pipe, is not waited for.
+// open reads a revision. What is no file, such as a pipe or a link, is empty.
 func (d *directory) open(root *os.Root, p string, n int64) (item, error) {
+	info, err := root.Lstat(d.file(p, n))
+	if err != nil || !info.Mode().IsRegular() {
+		return item{revision: n}, err
+	}
 	file, err := root.OpenFile(d.file(p, n), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return item{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return item{}, err
-	}
-	it := item{revision: n, at: info.ModTime()}
-	if !info.Mode().IsRegular() {
-		return it, nil
-	}
-	it.value, err = io.ReadAll(io.LimitReader(file, maxEntryBytes+1))
-	return it, err
+	value, err := io.ReadAll(io.LimitReader(file, maxEntryBytes+1))
+	return item{revision: n, value: value, at: info.ModTime()}, err
 }
 
 func (d *directory) swap(ctx context.Context, p string, was int64, value []byte) (bool, error) {
@@ -250,9 +255,9 @@ func (d *directory) temporary(root *os.Root, dir string, value []byte) (name str
 		return "", now, err
 	}
 	_, err = file.Write(value)
-	err = errors.Join(err, file.Sync())
-	info, statErr := file.Stat()
-	if err = errors.Join(err, statErr, file.Close()); err != nil {
+	synced := file.Sync()
+	info, known := file.Stat()
+	if err = cmp.Or(err, synced, known, file.Close()); err != nil {
 		root.Remove(name)
 		return "", now, err
 	}

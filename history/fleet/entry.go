@@ -98,7 +98,7 @@ type document struct {
 // formatVersion is the version of the document, and of the place where it lies: hosts of two versions do not meet.
 const formatVersion = 1
 
-// maxEntryBytes bounds a document. One of a CPU target is 3 KB.
+// maxEntryBytes bounds a document. One of the CPU is 4 KB.
 const maxEntryBytes = 64 << 10
 
 // encode returns the document of e.

@@ -50,15 +50,21 @@ func (b *lockedBuffer) String() string {
 func startEtcd(t *testing.T, args ...string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
-		if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), "etcd") {
-			t.Fatalf("etcd is required: %v", err)
-		}
-		t.Skipf("NOT TESTED: etcd-server: %v", err)
+		unavailable(t, "etcd", err)
 	}
 	s := &server{t: t, port: freePort(t), peer: freePort(t), dir: t.TempDir(), args: args, secure: slices.Contains(args, "--client-cert-auth")}
 	t.Cleanup(s.kill)
 	s.start()
 	return s
+}
+
+// unavailable skips a test, or fails it if BITNET_AUTOTUNE_REQUIRE names what it needs.
+func unavailable(t *testing.T, need string, err error) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), need) {
+		t.Fatalf("%s is required: %v", need, err)
+	}
+	t.Skipf("NOT TESTED: %s: %v", need, err)
 }
 
 func freePort(t *testing.T) int {

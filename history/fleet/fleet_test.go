@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -511,12 +512,18 @@ func testAwaitContext(t *testing.T, url string) {
 
 // What comes out of a learned config and back is what is shared of it.
 func TestFromLearned(t *testing.T) {
-	certificate, err := os.ReadFile("testdata/certificate.json")
+	certificate, err := os.ReadFile("testdata/certificate.json") // of a run of the tune verb
+	must(t, err)
+	var run struct {
+		Best struct{ Config json.RawMessage }
+	}
+	must(t, json.Unmarshal(certificate, &run))
+	config, err := canonical(run.Best.Config)
 	must(t, err)
 	l := history.Learned{
 		Host: hostA, Model: modelA, ModelName: "bitnet-b1.58-2b-4t", Target: "cpu", Objective: "mixed", Signature: table,
 		Identity: kind(1), Envelope: map[string]string{"usable_cores": "2"}, Condition: map[string]string{"kernel": "6.1-acme"},
-		Config: []byte(`{ "threads": 4, "batch": 1 }`), Certificate: certificate, Curve: []byte(`{"decode":{"1":1.5,"2":1}}`),
+		Config: run.Best.Config, Certificate: certificate, Curve: []byte(`{"decode":{"1":1.5,"2":1}}`),
 		Run: 77, MeasuredAt: epoch.In(time.FixedZone("", 3600)), Evaluations: 41,
 	}
 	e, err := FromLearned(l)
@@ -536,7 +543,7 @@ func TestFromLearned(t *testing.T) {
 	must(t, err)
 	want := l
 	want.Condition, want.Run, want.MeasuredAt = nil, 0, epoch
-	want.Config, want.Certificate = []byte(`{"batch":1,"threads":4}`), e.Certificate
+	want.Config, want.Certificate = config, e.Certificate
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
