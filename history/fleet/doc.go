@@ -12,6 +12,8 @@
 //	outcome, err := f.Push(ctx, entry)                          // merged with what is there
 //	err = claim.Release(ctx)
 //
+// Who gets a claim pulls once more before it tunes: the last holder may have pushed and released since the first pull.
+//
 // Where there is no etcd, dir:///mnt/shared does the same with files.
 //
 // A push merges: the config with more evidence stands, whoever pushed it and in whichever order (see merge.go). A

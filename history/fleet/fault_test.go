@@ -290,7 +290,7 @@ func TestFailover(t *testing.T) {
 func TestKilledEtcd(t *testing.T) {
 	t.Parallel()
 	s := startEtcd(t)
-	const pushers, rounds, kills = 8, 60, 2
+	const pushers, rounds, kills = 8, 30, 2
 	var acknowledged, failed atomic.Int64
 	var last [pushers]int // blocks of the last push that was acknowledged
 	var wg sync.WaitGroup

@@ -26,7 +26,7 @@ func randomEntry(r *rand.Rand) Entry {
 func TestMergeConverges(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	full := 0
-	for range 300 {
+	for range 150 {
 		var entries []Entry
 		for range 2 + r.IntN(60) {
 			entries = append(entries, randomEntry(r))
@@ -61,7 +61,7 @@ func TestMergeConverges(t *testing.T) {
 	if full == 0 {
 		t.Error("no case had more contributors than are counted")
 	}
-	t.Logf("300 sets of 2 to 61 entries, 5 orders each; %d sets with all %d contributors", full, maxContributors)
+	t.Logf("150 sets of 2 to 61 entries, 5 orders each; %d sets with all %d contributors", full, maxContributors)
 }
 
 func TestEvidence(t *testing.T) {
