@@ -377,6 +377,11 @@ func testOneHolder(t *testing.T, url string) {
 	if _, err := f.Claim(ctx, k, "first", 10*time.Minute); !isClaimedBy(err, "first") {
 		t.Errorf("a second claim of the first: %v", err)
 	}
+	must(t, first.lease.renew(ctx))
+	must(t, first.lease.renew(ctx))
+	if _, err := g.Claim(ctx, k, "second", 10*time.Minute); !isClaimedBy(err, "first") {
+		t.Errorf("a second claim after the first was renewed: %v", err)
+	}
 	other, err := g.Claim(ctx, keyOf(2), "second", 10*time.Minute)
 	must(t, err)
 	s, err := g.Status(ctx)
