@@ -125,7 +125,7 @@ func (f *Fleet) Await(ctx context.Context, k Key) (Entry, error) {
 	if err := k.validate(); err != nil {
 		return Entry{}, fmt.Errorf("fleet: await: %w", err)
 	}
-	failed := 0
+	failed, last := 0, "nobody known"
 	for {
 		e, holder, err := f.look(ctx, k)
 		switch {
@@ -134,14 +134,14 @@ func (f *Fleet) Await(ctx context.Context, k Key) (Entry, error) {
 		case err == nil && holder == "":
 			return Entry{}, fmt.Errorf("fleet: await %s: %w", k.path(), ErrFree)
 		case err == nil:
-			failed = 0
+			failed, last = 0, holder
 		default:
 			if failed++; failed == maxFailedLooks || ctx.Err() != nil {
 				return Entry{}, fmt.Errorf("fleet: await: %w", err)
 			}
 		}
 		if err := sleep(ctx, f.poll/2+rand.N(f.poll)); err != nil {
-			return Entry{}, fmt.Errorf("fleet: await: %s still has the claim: %w", holder, err)
+			return Entry{}, fmt.Errorf("fleet: await: claimed by %s: %w", last, err)
 		}
 	}
 }

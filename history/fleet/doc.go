@@ -26,7 +26,8 @@
 //
 // Every error is one line and is one of ErrUnavailable, ErrFull, ErrDenied and ErrNonsense, unless the caller's own
 // arguments are at fault. None of them is a reason to stop: a host without a fleet tunes for itself. Each request is
-// bounded by Options.Timeout for each endpoint, and by the context.
+// bounded by Options.Timeout for each endpoint, and by the context. No proxy is used. What failed may have been done all the
+// same, its answer lost; to repeat a push does no harm, and a claim that nobody knows of falls by itself.
 //
 // Nothing depends on the clocks of hosts: a lease is counted by etcd, a claim in a directory by the clock of its file
 // system, and its holder counts its own from before it asked. MeasuredAt settles ties and nothing else. A holder that was
@@ -54,7 +55,8 @@
 //
 // 2026-11-21: waiting hosts look once a second rather than watch. A watch through the gateway is an answer that does not
 // end, and proxies cut those; one second is nothing beside a tuning run. 200 hosts that wait are 400 requests a second,
-// of a fraction of a millisecond each.
+// of a fraction of a millisecond each. A push is two requests, a pull one and one for each entry, a claim three and four in
+// each of its lives.
 //
 // 2026-11-21: keys are listed first and values read one by one, so that one huge value costs itself and not the answer
 // that it is in.

@@ -251,6 +251,38 @@ func TestTwistedAnswers(t *testing.T) {
 	}
 }
 
+// What a fleet costs etcd, in requests.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	s := startEtcd(t)
+	var n atomic.Int64
+	f := open(t, Options{URL: twisted(t, fmt.Sprintf("127.0.0.1:%d", s.port), func(_ string, content []byte) []byte {
+		n.Add(1)
+		return content
+	})})
+	for _, c := range []struct {
+		name string
+		want int64
+		do   func() error
+	}{
+		{"a pull of nothing", 1, func() error { return operations["pull"](t.Context(), f) }},
+		{"a push", 2, func() error { return operations["push"](t.Context(), f) }},
+		{"a push of what is there", 1, func() error { return operations["push"](t.Context(), f) }},
+		{"a pull of one entry", 2, func() error { return operations["pull"](t.Context(), f) }},
+		{"a look while waiting", 2, func() error { return operations["await"](t.Context(), f) }},
+		{"a claim and its release", 4, func() error { return operations["claim"](t.Context(), f) }},
+		{"a status", 3, func() error { return operations["status"](t.Context(), f) }},
+	} {
+		before := n.Load()
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := n.Load() - before; got != c.want {
+			t.Errorf("%s: %d requests, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // One endpoint of two is enough, and the dead one is asked once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
@@ -373,12 +405,13 @@ func TestQuota(t *testing.T) {
 	if _, err := f.Claim(t.Context(), keyOf(2), "tuner", time.Minute); !errors.Is(err, ErrFull) {
 		t.Errorf("claim: %v", err)
 	}
+	// etcd may keep the very write for which it raises the alarm.
 	got, report, err := f.Pull(t.Context(), Query{Class: e.Class})
-	if err != nil || len(got) != stored || stored == 0 || len(report.Refused) > 0 {
+	if err != nil || len(got) < stored || len(got) > stored+1 || stored == 0 || len(report.Refused) > 0 {
 		t.Errorf("pulled %d of %d: %v, %v", len(got), stored, report, err)
 	}
 	st, err := f.Status(t.Context())
-	if err != nil || st.Entries != stored || !strings.Contains(strings.Join(st.Warnings, "\n"), "NOSPACE") {
+	if err != nil || st.Entries != len(got) || !strings.Contains(strings.Join(st.Warnings, "\n"), "NOSPACE") {
 		t.Errorf("status %+v, %v", st, err)
 	}
 	t.Logf("full after %d entries of 30 KB: %v", stored, full)

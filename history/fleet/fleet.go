@@ -229,8 +229,22 @@ func (f *Fleet) Pull(ctx context.Context, q Query) ([]Entry, Report, error) {
 	return entries, report, nil
 }
 
+// maxLines bounds what is said of others' doings.
+const maxLines = 32
+
 func (r *Report) refuse(path string, err error) {
-	r.Refused = append(r.Refused, fmt.Sprintf("fleet: entry %.300s: %v", path, err))
+	r.Refused = addLine(r.Refused, fmt.Sprintf("fleet: entry %s: %v", oneLine(path), err))
+}
+
+// addLine adds a line to a list, unless that is long enough.
+func addLine(list []string, line string) []string {
+	switch {
+	case len(list) < maxLines:
+		return append(list, line)
+	case len(list) == maxLines:
+		return append(list, "fleet: and more")
+	}
+	return list
 }
 
 // errUnsound is an entry that is not fit to be returned.

@@ -304,12 +304,18 @@ func testUnsound(t *testing.T, url string) {
 	if got := pull(t, f, 1); len(got) != 2 {
 		t.Errorf("after the push: %v", got)
 	}
-	stranger := strings.Replace(entryPath(e.Key), "/cpu/", "/..%2Fcpu/", 1)
-	if _, err := f.backend.swap(t.Context(), stranger, 0, []byte("{}")); err != nil {
-		t.Fatal(err)
+	for n := range 2 * maxLines {
+		stranger := strings.Replace(entryPath(e.Key), "/cpu/", fmt.Sprintf("/..%%2Fcpu%d\x1b[2J/", n), 1)
+		if _, err := f.backend.swap(t.Context(), stranger, 0, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got, report, err := f.Pull(t.Context(), Query{Class: e.Class}); err != nil || len(got) != 2 || len(report.Refused) != 1 || !strings.Contains(report.Refused[0], "is no key") {
-		t.Errorf("with a key that is none: %v, %v, %v", got, report, err)
+	got, report, err := f.Pull(t.Context(), Query{Class: e.Class})
+	if err != nil || len(got) != 2 || len(report.Refused) != maxLines+1 || !strings.Contains(report.Refused[0], "is no key") || strings.Contains(fmt.Sprint(report), "\x1b") {
+		t.Errorf("with keys that are none: %v, %v, %v", got, report, err)
+	}
+	if s, err := f.Status(t.Context()); err != nil || s.Entries != 2 || len(s.Warnings) != maxLines+1 || strings.Contains(fmt.Sprint(s), "\x1b") {
+		t.Errorf("status %+v, %v", s, err)
 	}
 }
 

@@ -255,7 +255,7 @@ func read(endpoint string, status int, content []byte, a answer) error {
 
 // oneLine keeps what somebody else wrote short and harmless.
 func oneLine(text string) string {
-	quoted := fmt.Sprintf("%.200q", text)
+	quoted := fmt.Sprintf("%.250q", text)
 	return quoted[1 : len(quoted)-1]
 }
 

@@ -88,5 +88,5 @@ func (f *Fleet) claims(ctx context.Context, s *Status) error {
 }
 
 func (s *Status) warn(format string, args ...any) {
-	s.Warnings = append(s.Warnings, "fleet: "+fmt.Sprintf(format, args...))
+	s.Warnings = addLine(s.Warnings, "fleet: "+fmt.Sprintf(format, args...))
 }
