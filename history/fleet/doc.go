@@ -14,7 +14,12 @@
 //
 // Who gets a claim pulls once more before it tunes: the last holder may have pushed and released since the first pull.
 //
-// Where there is no etcd, dir:///mnt/shared does the same with files.
+// Where there is no etcd, dir:///mnt/shared does the same with files. In etcd there are
+//
+//	/PREFIX/v1/entry/CLASS/MODEL/SIGNATURE/TARGET/OBJECTIVE    {"fleet":1,"sha256":…,"entry":{…}}
+//	/PREFIX/v1/claim/CLASS/MODEL/SIGNATURE/TARGET/OBJECTIVE    {"holder":…} under a lease
+//
+// and in a directory the same without a prefix, each with @REVISION.json at its end.
 //
 // A push merges: the config with more evidence stands, whoever pushed it and in whichever order (see merge.go). A
 // claim is a lease: it falls when its holder dies. It saves work and protects nothing, for merges need no protection.

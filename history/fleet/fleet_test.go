@@ -628,6 +628,27 @@ func TestFromLearned(t *testing.T) {
 	}
 }
 
+// What was ever stored can be read, and is stored in the same bytes today.
+func TestFormat(t *testing.T) {
+	want, err := os.ReadFile("testdata/v1.json")
+	must(t, err)
+	e := entryOf(1, 4, 20)
+	e.ModelName, e.Envelope = "bitnet-b1.58-2b-4t", map[string]string{"usable_cores": "2"}
+	e.Certificate, e.Curve = []byte(`{"verdict":"ADOPT"}`), []byte(`{"decode":{"1":1.5,"2":1}}`)
+	e.Contributors, e.Generation = []string{mark("machine 1"), mark("machine 2")}, 1<<63+5
+	slices.Sort(e.Contributors)
+	got, err := e.encode()
+	must(t, err)
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	back, err := decode(e.path(), want)
+	must(t, err)
+	if diff := cmp.Diff(e, back); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestClass(t *testing.T) {
 	base := Class(kind(1))
 	stepping, memory, model := kind(1), kind(1), kind(2)
