@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,20 +13,36 @@ import (
 // moody is a lease that is renewed as long as it pleases.
 type moody struct {
 	backend
+	mu              sync.Mutex
 	renewals, drops int
 	err             error
 	hangs           bool
 }
 
+// feel changes how it answers from now on.
+func (m *moody) feel(err error, hangs bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err, m.hangs = err, hangs
+}
+
+func (m *moody) renewed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.renewals
+}
+
 func (m *moody) take(context.Context, string, string, time.Duration) (lease, error) { return m, nil }
 
 func (m *moody) renew(ctx context.Context) error {
+	m.mu.Lock()
 	m.renewals++
-	if m.hangs {
+	err, hangs := m.err, m.hangs
+	m.mu.Unlock()
+	if hangs {
 		<-ctx.Done()
-		return ctx.Err()
 	}
-	return cmp.Or(ctx.Err(), m.err)
+	return cmp.Or(ctx.Err(), err)
 }
 
 func (m *moody) drop(context.Context) error {
@@ -46,13 +63,14 @@ func held(c *Claim) bool {
 func TestClaimIsKeptAlive(t *testing.T) {
 	const ttl = time.Minute
 	for name, c := range map[string]struct {
-		trouble func(m *moody)
-		sooner  bool // it is known to be lost before its time is over
+		err    error
+		hangs  bool
+		sooner bool // it is known to be lost before its time is over
 	}{
-		"no answer":   {func(m *moody) { m.err = ErrUnavailable }, false},
-		"it hangs":    {func(m *moody) { m.hangs = true }, false},
-		"it is lost":  {func(m *moody) { m.err = errLost }, true},
-		"it is taken": {func(m *moody) { m.err = &failure{[]error{errLost}, "taken"} }, true},
+		"no answer":   {err: ErrUnavailable},
+		"it hangs":    {hangs: true},
+		"it is lost":  {err: errLost, sooner: true},
+		"it is taken": {err: &failure{[]error{errLost}, "taken"}, sooner: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,18 +79,18 @@ func TestClaimIsKeptAlive(t *testing.T) {
 				claim, err := f.Claim(t.Context(), keyOf(1), "tuner", ttl)
 				must(t, err)
 				time.Sleep(10*ttl + time.Second)
-				if m.renewals != 40 || !held(claim) {
-					t.Fatalf("after ten lives: %d renewals, held %v", m.renewals, held(claim))
+				if m.renewed() != 40 || !held(claim) {
+					t.Fatalf("after ten lives: %d renewals, held %v", m.renewed(), held(claim))
 				}
-				m.err = errors.New("for a while")
+				m.feel(errors.New("for a while"), false)
 				time.Sleep(ttl / 2)
-				m.err = nil
+				m.feel(nil, false)
 				time.Sleep(ttl)
 				if !held(claim) {
 					t.Fatal("half a life without an answer has lost it")
 				}
 				last := time.Now()
-				c.trouble(m)
+				m.feel(c.err, c.hangs)
 				<-claim.Done()
 				if life := time.Since(last); life > ttl || c.sooner != (life <= ttl/4) {
 					t.Errorf("given up after %v", life)
