@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"bandit/bandittest":         {"bandit"},
 	"history":                   {},
 	"history/t4":                {"history"},
+	"history/fleet":             {"history"},
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
