@@ -108,9 +108,9 @@ func (b *bayes) again() (int, bool) {
 	if known == nil {
 		return 0, false
 	}
-	for _, e := range known.points {
-		if b.live(e.point) {
-			return e.point, true
+	for _, point := range known.points {
+		if b.live(point) {
+			return point, true
 		}
 	}
 	return 0, false
@@ -181,14 +181,6 @@ func (b *bayes) process(data []datum) *gaussian {
 	g := *b.scales
 	g.condition(thin(data, b.set.DataSize))
 	return &g
-}
-
-// hash scatters the numbers of points (SplitMix64; Steele et al. 2014).
-func (b *bayes) hash(i int) uint64 {
-	x := (uint64(i)+1)*0x9e3779b97f4a7c15 + b.opt.Seed
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // thin returns n of data, which are sorted: the first half of n, and of the others every so many.

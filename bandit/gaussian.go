@@ -197,6 +197,11 @@ func (g *gaussian) factorize(a []float64) blas64.Triangular {
 	for i := range n {
 		a[i*n+i] = 1 + g.nugget
 	}
+	return cholesky(a, n)
+}
+
+// cholesky turns a triangle of n rows into its Cholesky factor.
+func cholesky(a []float64, n int) blas64.Triangular {
 	factor, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a})
 	if !ok {
 		panic("bandit: covariance is not positive definite")
@@ -240,9 +245,7 @@ func (g *gaussian) evidence(gram, costs []float64) float64 {
 	factor := g.factorize(gram)
 	_, rest := centred(factor, costs)
 	e := -float64(len(costs)) / 2 * math.Log(scale(rest))
-	for i := range costs {
-		e -= math.Log(factor.Data[i*factor.Stride+i])
-	}
+	e -= logDiagonal(factor)
 	for _, reach := range g.reach {
 		d := math.Log(reach / priorReachOf)
 		e -= reachPrecision / 2 * d * d

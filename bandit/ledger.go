@@ -20,8 +20,14 @@ type ledger struct {
 	arms  []arm    // in the order in which they were first heard of
 	told  int      // trials told
 	open  int      // questions open
+	ranks ranking  // of the measured arms
+	spent []bool   // of each point: it was found to have no fresh neighbour; nil = none was
 	fit   *belief  // posterior of what was told so far; nil = to be computed
 	odds  *outlook // what the outcomes told so far say about failures; nil = to be computed
+
+	// A memo of the effects that explain these estimates best.
+	fitted []estimate
+	effect effects
 
 	// Memory for what is made once per point, taken in pieces of a slab: cheap strategies do a million a second.
 	values []int
@@ -76,6 +82,12 @@ func (l *ledger) tell(i int, t Trial) {
 	a := l.arm(i)
 	l.told++
 	l.fit, l.odds = nil, nil
+	if l.ranks.made {
+		l.ranks.stale = append(l.ranks.stale, i)
+	}
+	if t.Status == OK && len(t.Costs) == 0 { // handed back: the point may be fresh again
+		l.spent = nil
+	}
 	if a.open {
 		a.open = false
 		l.open--
@@ -168,18 +180,6 @@ func (l *ledger) nextStart() (int, bool) {
 		return 0, false
 	}
 	return l.start[at], true
-}
-
-// measured returns the arms that have samples and never failed, by number.
-func (l *ledger) measured() []arm {
-	var ok []arm
-	for _, a := range l.arms {
-		if a.failed == OK && len(a.logs) > 0 {
-			ok = append(ok, a)
-		}
-	}
-	slices.SortFunc(ok, func(a, b arm) int { return a.point - b.point })
-	return ok
 }
 
 // dice returns a source of randomness that depends on the seed and on how much is told and open, and on nothing else:

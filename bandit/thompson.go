@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distmv"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -53,12 +54,7 @@ func (t *thompson) next() (int, bool) {
 	if len(pool) == 0 {
 		return 0, false
 	}
-	points := make([]Point, len(pool))
-	for i := range pool {
-		points[i] = t.space.At(pool[i].point)
-		pool[i].feasible = t.feasible(points[i])
-	}
-	return topTwo(pool, b.joint(points, dice), dice), true
+	return t.topTwo(draw{pool, b.joint(pool)}, dice), true
 }
 
 // pool returns the points that may be asked now; of many, a random selection and what is next to the best.
@@ -75,8 +71,8 @@ func (t *thompson) pool(b *belief, dice *rand.Rand) []int {
 	dice.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
 	live = live[:poolSize]
 	const leaders = 8
-	for _, e := range b.points[:min(leaders, len(b.points))] {
-		for _, i := range append(t.space.neighbours(e.point), e.point) {
+	for _, leader := range b.points[:min(leaders, len(b.points))] {
+		for _, i := range append(t.space.neighbours(leader), leader) {
 			if t.live(i) {
 				live = append(live, i)
 			}
@@ -86,46 +82,39 @@ func (t *thompson) pool(b *belief, dice *rand.Rand) []int {
 	return slices.Compact(live)
 }
 
-// candidate is a point that may be asked next.
-type candidate struct {
-	point    int
-	bound    float64 // how low its log cost may be: posterior mean minus two standard deviations
-	feasible float64
-}
-
-// promising returns the drawSize points whose cost may be the lowest; none where no point but the leader has a chance
-// to beat the leader by the margin.
-func (t *thompson) promising(b *belief, live []int) []candidate {
-	if len(live) == 0 {
-		return nil
-	}
-	points := t.space.all(live)
-	means, deviations := b.predict(points)
-	leader := b.points[0]
-	goal := leader.score - math.Log1p(t.opt.Margin)
+// promising returns the drawSize points whose cost may be the lowest: the least posterior mean minus two standard
+// deviations. None where no point but the leader has a chance to beat the leader by the margin.
+func (t *thompson) promising(b *belief, live []int) []prediction {
+	goal := b.score - math.Log1p(t.opt.Margin)
 	open := false
-	pool := make([]candidate, len(live))
-	for i, point := range live {
-		pool[i] = candidate{point: point, bound: grains(means[i] - 2*deviations[i])}
-		chance := distuv.UnitNormal.CDF((goal - means[i]) / deviations[i])
-		open = open || point != leader.point && chance > unlikely
+	pool := b.predict(live)
+	for _, p := range pool {
+		chance := distuv.UnitNormal.CDF((goal - p.mean) / p.deviation)
+		open = open || p.point != b.points[0] && chance > unlikely
 	}
 	if !open {
 		return nil
 	}
-	slices.SortFunc(pool, func(x, y candidate) int { return cmp.Or(cmp.Compare(x.bound, y.bound), x.point-y.point) })
+	bound := func(p prediction) float64 { return grains(p.mean - 2*p.deviation) }
+	slices.SortFunc(pool, func(x, y prediction) int { return cmp.Or(cmp.Compare(bound(x), bound(y)), x.point-y.point) })
 	return pool[:min(drawSize, len(pool))]
 }
 
+// draw is where costs are drawn from: points, the best bound first, and the factor of their joint covariance.
+type draw struct {
+	pool   []prediction
+	factor blas64.Triangular
+}
+
 // topTwo returns the cheapest point of a draw, or with probability 1/2 the cheapest of a further one that differs.
-func topTwo(pool []candidate, posterior *distmv.Normal, dice *rand.Rand) int {
-	first := cheapest(pool, posterior, dice)
+func (t *thompson) topTwo(d draw, dice *rand.Rand) int {
+	first := t.cheapest(d, dice)
 	if dice.IntN(2) == 0 {
 		return first
 	}
 	const draws = 10
 	for range draws {
-		if second := cheapest(pool, posterior, dice); second != first {
+		if second := t.cheapest(d, dice); second != first {
 			return second
 		}
 	}
@@ -135,13 +124,26 @@ func topTwo(pool []candidate, posterior *distmv.Normal, dice *rand.Rand) int {
 // cheapest draws costs and what is feasible and returns the best point of the draw; where none is feasible, the one
 // with the best bound. One number decides for all points, because points fail for common reasons: with a number each,
 // one of many hopeless points would always pass.
-func cheapest(pool []candidate, posterior *distmv.Normal, dice *rand.Rand) int {
-	costs, luck := posterior.Rand(nil), dice.Float64()
-	point, least := pool[0].point, math.Inf(1)
-	for i, c := range pool {
-		if cost := grains(costs[i]); luck < c.feasible && cost < least {
-			point, least = c.point, cost
+func (t *thompson) cheapest(d draw, dice *rand.Rand) int {
+	costs, luck := d.costs(dice), dice.Float64()
+	point, least := d.pool[0].point, math.Inf(1)
+	for i, p := range d.pool {
+		if cost := grains(costs[i]); cost < least && luck < t.feasible(t.space.At(p.point)) {
+			point, least = p.point, cost
 		}
 	}
 	return point
+}
+
+// costs draws log costs.
+func (d draw) costs(dice *rand.Rand) []float64 {
+	costs := make([]float64, len(d.pool))
+	for i := range costs {
+		costs[i] = dice.NormFloat64()
+	}
+	blas64.Trmv(blas.NoTrans, d.factor, blas64.Vector{N: len(costs), Inc: 1, Data: costs})
+	for i, p := range d.pool {
+		costs[i] += p.mean
+	}
+	return costs
 }
