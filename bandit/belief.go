@@ -5,12 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 )
 
-// modelled is how many measured arms a belief is computed from, the best ones, and fitted on how many its scales are
-// chosen: the time grows with their cubes.
+// modelled is how many measured arms a belief is computed from, half of them the best, and fitted on how many its scales
+// are chosen: the time grows with their cubes.
 const modelled, fitted = 64, 48
 
 // grain is the step in which log costs are compared, a millionth: so far below any noise that it decides nothing, so
@@ -20,17 +19,17 @@ const grain = 1e-6
 // jitter is a variance that keeps matrices positive definite.
 const jitter = 1e-7
 
-// belief is the posterior of the log cost of every point, given the best measured arms: normal (Rasmussen and Williams
-// 2006, section 2.7).
+// belief is the posterior of the log cost of every point, given what is measured: normal (Rasmussen and Williams 2006,
+// section 2.7).
 type belief struct {
 	space  *Space
-	points []int     // measured arms, best posterior first; behind the best that are modelled, by their medians
+	points []int     // measured arms, best posterior first; where not all are modelled, all but the best by their medians
 	score  float64   // posterior mean plus half a standard deviation of the first
 	known  columns   // the points that the model is computed from
 	effect effects   // the prior
 	mean   float64   // of all points, by generalised least squares
 	weight []float64 // covariance⁻¹ (centres - mean)
-	factor blas64.Triangular
+	factor triangle
 }
 
 // estimate is what is known of one measured arm.
@@ -45,8 +44,8 @@ func (l *ledger) estimate(point int, scale float64) estimate {
 	return estimate{point, mean, variance}
 }
 
-// newBelief computes the posterior given the best arms; nil where none has been measured.
-func newBelief(l *ledger, most int) *belief {
+// newBelief computes the posterior given what was told; nil where none has been measured.
+func newBelief(l *ledger) *belief {
 	ranks := l.ranked()
 	if len(ranks) == 0 {
 		return nil
@@ -56,11 +55,15 @@ func newBelief(l *ledger, most int) *belief {
 	for i, r := range ranks {
 		b.points[i] = r.point
 	}
-	arms := make([]estimate, min(most, len(ranks)))
-	for i := range arms {
-		arms[i] = l.estimate(ranks[i].point, scale)
+	some := thin(ranks, l.tapered(modelled))
+	arms := make([]estimate, len(some))
+	for i, r := range some {
+		arms[i] = l.estimate(r.point, scale)
 	}
 	b.condition(arms)
+	if len(arms) < len(ranks) {
+		arms = arms[:len(arms)/2]
+	}
 	b.sort(arms)
 	return b
 }
@@ -68,21 +71,21 @@ func newBelief(l *ledger, most int) *belief {
 // condition computes known, factor, mean and weight.
 func (b *belief) condition(arms []estimate) {
 	n := len(arms)
-	centres, noise := make([]float64, n), make([]float64, n)
+	points, centres, noise := make([]int, n), make([]float64, n), make([]float64, n)
 	for i, a := range arms {
-		centres[i], noise[i] = a.centre, a.variance
+		points[i], centres[i], noise[i] = a.point, a.centre, a.variance
 	}
-	b.known = b.space.columns(b.points[:n])
+	b.known = b.space.columns(points)
 	cov := make([]float64, n*n)
-	for i, point := range b.points[:n] {
+	for i, point := range points {
 		b.effect.cov(b.space.At(point), b.known, cov[i*n:i*n+i+1])
 	}
 	b.factor = noisy(cov, noise)
-	b.mean, b.weight = centred(b.factor, centres)
-	blas64.Trsv(blas.Trans, b.factor, blas64.Vector{N: n, Inc: 1, Data: b.weight})
+	b.mean, b.weight = b.factor.centred(centres)
+	b.factor.unwhiten(b.weight)
 }
 
-// sort puts the modelled points in order of their scores, among equals first those with the firmer centre, then the
+// sort puts the first points, whose estimates these are, in order of their scores, among equals first those with the firmer centre, then the
 // lower number.
 func (b *belief) sort(arms []estimate) {
 	type place struct {
@@ -91,6 +94,9 @@ func (b *belief) sort(arms []estimate) {
 	}
 	places := make([]place, len(arms))
 	for i, p := range b.predict(b.points[:len(arms)]) {
+		for !b.exact(&p) {
+			b.refine(&p)
+		}
 		places[i] = place{arms[i], p.mean + p.deviation/2}
 	}
 	slices.SortFunc(places, func(x, y place) int {
@@ -106,44 +112,53 @@ func grains(x float64) float64 { return math.Round(x / grain) }
 
 // prediction is what a belief says of the log cost of one point.
 type prediction struct {
-	point           int
-	mean, deviation float64
-	white           []float64 // factor⁻¹ times the covariance with the known points
+	point     int
+	mean      float64
+	deviation float64   // at most; exact when all is whitened
+	variance  float64   // the square of deviation, or less than jitter
+	white     []float64 // the covariance with the known points, whitened so far
+	done      int
 }
 
-// predict returns the prediction of each point.
+// predict returns the predictions of points, whose deviations are those of the prior.
 func (b *belief) predict(points []int) []prediction {
 	n := len(b.weight)
-	all := blas64.General{Rows: len(points), Cols: n, Stride: n, Data: make([]float64, len(points)*n)}
+	rows := make([]float64, len(points)*n)
 	out := make([]prediction, len(points))
+	prior, p := b.effect.variance(), make(Point, len(b.known))
 	for i, point := range points {
-		row := all.Data[i*n : (i+1)*n]
-		b.effect.cov(b.space.At(point), b.known, row)
-		out[i] = prediction{point: point, mean: b.mean + dot(b.weight, row), white: row}
-	}
-	blas64.Trsm(blas.Right, blas.Trans, 1, b.factor, all)
-	prior := b.effect.variance()
-	for i := range out {
-		p := &out[i]
-		p.deviation = math.Sqrt(max(prior-dot(p.white, p.white), jitter))
+		row := rows[i*n : (i+1)*n]
+		b.space.read(point, p)
+		b.effect.cov(p, b.known, row)
+		out[i] = prediction{point: point, mean: b.mean + floats.Dot(b.weight, row), deviation: math.Sqrt(prior), variance: prior, white: row}
 	}
 	return out
 }
 
-// joint returns the Cholesky factor of the posterior covariance of points that were predicted.
-func (b *belief) joint(some []prediction) blas64.Triangular {
+// refine makes the deviation of p exact, or while that is far, half as far from it.
+func (b *belief) refine(p *prediction) {
+	to := b.factor.next(p.done)
+	p.variance -= b.factor.whiten(p.white, p.done, to)
+	p.deviation, p.done = math.Sqrt(max(p.variance, jitter)), to
+}
+
+// exact reports whether the deviation of p is.
+func (b *belief) exact(p *prediction) bool { return p.done == b.factor.n }
+
+// joint returns the Cholesky factor of the posterior covariance of points whose predictions are exact.
+func (b *belief) joint(some []prediction) triangle {
 	n := len(some)
 	points := make([]int, n)
 	for i, p := range some {
 		points[i] = p.point
 	}
-	known := b.space.columns(points)
+	columns := b.space.columns(points)
 	cov := make([]float64, n*n)
 	for i, p := range some {
 		row := cov[i*n : i*n+i+1]
-		b.effect.cov(b.space.At(p.point), known, row)
+		b.effect.cov(b.space.At(p.point), columns, row)
 		for j := range row {
-			row[j] -= dot(p.white, some[j].white)
+			row[j] -= floats.Dot(p.white, some[j].white)
 		}
 		row[i] += jitter
 	}

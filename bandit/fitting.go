@@ -1,10 +1,9 @@
 package bandit
 
 import (
-	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 )
 
 // fitting chooses effects whose marginal likelihood is best, one scale at a time (Rasmussen and Williams 2006, section
@@ -102,12 +101,12 @@ func add(sum []float64, a float64, x []float64, n int) {
 // their covariances.
 func (f *fitting) evidence(cov []float64, e effects) float64 {
 	factor := noisy(cov, f.noise)
-	_, rest := centred(factor, f.centres)
-	return -dot(rest, rest)/2 - logDiagonal(factor) + e.logPrior()
+	_, rest := factor.centred(f.centres)
+	return -floats.Dot(rest, rest)/2 - factor.logDiagonal() + e.logPrior()
 }
 
 // noisy turns a triangle of covariances into its Cholesky factor, after adding the noise of each point.
-func noisy(cov, noise []float64) blas64.Triangular {
+func noisy(cov, noise []float64) triangle {
 	n := len(noise)
 	for i, v := range noise {
 		cov[i*n+i] += v + jitter
@@ -115,22 +114,13 @@ func noisy(cov, noise []float64) blas64.Triangular {
 	return cholesky(cov, n)
 }
 
-// logDiagonal returns the sum of the logarithms of the diagonal: half the logarithm of the determinant.
-func logDiagonal(factor blas64.Triangular) float64 {
-	sum := 0.0
-	for i := range factor.N {
-		sum += math.Log(factor.Data[i*factor.Stride+i])
-	}
-	return sum
-}
-
 // effects returns the effects that explain what is known best. They are chosen on at most fitted points: all take time
 // with the cube at every question.
 func (l *ledger) effects(scale float64) effects {
-	points := l.drawn(fitted)
-	arms := make([]estimate, len(points))
-	for i, point := range points {
-		arms[i] = l.estimate(point, scale)
+	few := l.drawn(fitted)
+	arms := make([]estimate, len(few))
+	for i, r := range few {
+		arms[i] = l.estimate(r.point, scale)
 	}
 	if !slices.Equal(arms, l.fitted) {
 		l.fitted, l.effect = arms, fit(l.space, arms)

@@ -9,19 +9,29 @@ import (
 // first. It is kept up to date by what was told since it was last looked at, so that a question of a long search need
 // not sort what has been sorted before, and a strategy that never looks pays nothing.
 type ranking struct {
-	keys  []rank
+	keys  []rank       // by median log cost
 	of    map[int]rank // the key of each ranked point
 	stale []int        // points told since
 	made  bool
 }
 
-// rank is the place of one arm.
+// rank is what points are sorted by.
 type rank struct {
-	grain float64 // its median log cost in grains
+	grain float64 // what is least is first, in grains
 	point int
 }
 
 func (r rank) compare(s rank) int { return cmp.Or(cmp.Compare(r.grain, s.grain), r.point-s.point) }
+
+// ascending returns the places from 0 to below n, the least value in grains first.
+func ascending(n int, value func(i int) float64) []rank {
+	order := make([]rank, n)
+	for i := range order {
+		order[i] = rank{grains(value(i)), i}
+	}
+	slices.SortFunc(order, rank.compare)
+	return order
+}
 
 // ranked returns the keys of the measured arms that never failed, best first. It is good until the next Tell.
 func (l *ledger) ranked() []rank {
@@ -57,32 +67,38 @@ func (a *arm) good() bool { return a.failed == OK && len(a.logs) > 0 }
 
 func (a *arm) rank() rank { return rank{grains(median(a.logs)), a.point} }
 
-// drawn returns at most n of the measured points that never failed, by number. Which ones, a hash of their numbers says:
-// whatever the order of the tells they are the same, and seldom change when there are many.
-func (l *ledger) drawn(n int) []int {
+// drawn returns at most n of the measured arms that never failed. Which ones, and in which order, a hash of their numbers
+// says: whatever the order of the tells they are the same, and seldom change when there are many.
+func (l *ledger) drawn(n int) []rank {
 	type ticket struct {
-		hash  uint64
-		point int
+		hash uint64
+		rank
 	}
-	compare := func(x, y ticket) int { return cmp.Compare(x.hash, y.hash) }
+	byHash := func(x, y ticket) int { return cmp.Compare(x.hash, y.hash) }
 	var kept []ticket
 	for _, r := range l.ranked() {
-		t := ticket{l.hash(r.point), r.point}
+		t := ticket{l.hash(r.point), r}
 		if len(kept) == n {
 			if t.hash > kept[n-1].hash {
 				continue
 			}
 			kept = kept[:n-1]
 		}
-		at, _ := slices.BinarySearchFunc(kept, t, compare)
+		at, _ := slices.BinarySearchFunc(kept, t, byHash)
 		kept = slices.Insert(kept, at, t)
 	}
-	points := make([]int, len(kept))
+	few := make([]rank, len(kept))
 	for i, t := range kept {
-		points[i] = t.point
+		few[i] = t.rank
 	}
-	slices.Sort(points)
-	return points
+	return few
+}
+
+// tapered returns how much of a workload is left for a question when many points are known: a search of thousands of
+// questions needs many that are fair more than few that are good. Short ones are not touched.
+func (l *ledger) tapered(work int) int {
+	const unhurried, least = 150, 3
+	return max(work/least, min(work, work*unhurried/max(1, len(l.ranked()))))
 }
 
 // hash scatters the numbers of points (SplitMix64; Steele et al. 2014).
@@ -104,7 +120,7 @@ func (s *Space) columns(points []int) columns {
 	}
 	p := make(Point, len(s.knobs))
 	for i, number := range points {
-		s.decode(int(s.codes[number]), p)
+		s.read(number, p)
 		for k, v := range p {
 			c[k][i] = int32(v)
 		}

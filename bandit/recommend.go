@@ -16,7 +16,7 @@ func (l *ledger) Recommend(k int) []Point {
 // belief returns the posterior of what was told so far; nil where nothing has been measured.
 func (l *ledger) belief() *belief {
 	if l.fit == nil {
-		l.fit = newBelief(l, modelled)
+		l.fit = newBelief(l)
 	}
 	return l.fit
 }

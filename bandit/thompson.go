@@ -1,13 +1,10 @@
 package bandit
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -27,8 +24,11 @@ func newThompson(l *ledger) Strategy { return &thompson{l} }
 const (
 	// firstLooks is how many points are tried before the posterior has a say.
 	firstLooks = 4
-	// poolSize bounds the unmeasured points that are considered in one step, and drawSize those that are drawn.
-	poolSize, drawSize = 1024, 64
+	// poolSize is the largest space of which all points are considered in one step. Of a larger one it is so many
+	// strangers, and the neighbours of so many of the best.
+	poolSize, strangers, leaders = 1024, 256, 8
+	// drawSize bounds the points that are drawn.
+	drawSize = 64
 	// unlikely is the probability below which a point is given up.
 	unlikely = 0.001
 )
@@ -50,60 +50,91 @@ func (t *thompson) next() (int, bool) {
 	if b == nil {
 		return 0, false
 	}
-	pool := t.promising(b, t.pool(b, dice))
+	pool := t.promising(b, t.pool(b, dice, t.tapered(strangers)))
+	if len(pool) == 0 && t.space.Size() > poolSize { // in a large space few do not speak for all
+		pool = t.promising(b, t.pool(b, dice, poolSize))
+	}
 	if len(pool) == 0 {
 		return 0, false
 	}
 	return t.topTwo(draw{pool, b.joint(pool)}, dice), true
 }
 
-// pool returns the points that may be asked now; of many, a random selection and what is next to the best.
-func (t *thompson) pool(b *belief, dice *rand.Rand) []int {
-	var live []int
-	for i := range t.space.Size() {
+// pool returns the points that may be asked now, ascending; of a large space n strangers and what is next to the best.
+func (t *thompson) pool(b *belief, dice *rand.Rand, n int) []int {
+	var pool []int
+	add := func(i int) {
 		if t.live(i) {
-			live = append(live, i)
+			pool = append(pool, i)
 		}
 	}
-	if len(live) <= poolSize {
-		return live
+	if t.space.Size() <= poolSize {
+		for i := range t.space.Size() {
+			add(i)
+		}
+		return pool
 	}
-	dice.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
-	live = live[:poolSize]
-	const leaders = 8
+	pool = t.strangers(n, dice)
 	for _, leader := range b.points[:min(leaders, len(b.points))] {
-		for _, i := range append(t.space.neighbours(leader), leader) {
-			if t.live(i) {
-				live = append(live, i)
-			}
+		add(leader)
+		for _, i := range t.space.neighbours(leader) {
+			add(i)
 		}
 	}
-	slices.Sort(live)
-	return slices.Compact(live)
+	slices.Sort(pool)
+	return slices.Compact(pool)
 }
 
 // promising returns the drawSize points whose cost may be the lowest: the least posterior mean minus two standard
-// deviations. None where no point but the leader has a chance to beat the leader by the margin.
+// deviations, which are dear to compute: so points are left when their bound can no longer be among the best. None where
+// no point but the leader has a chance to beat the leader by the margin.
 func (t *thompson) promising(b *belief, live []int) []prediction {
-	goal := b.score - math.Log1p(t.opt.Margin)
-	open := false
-	pool := b.predict(live)
-	for _, p := range pool {
-		chance := distuv.UnitNormal.CDF((goal - p.mean) / p.deviation)
-		open = open || p.point != b.points[0] && chance > unlikely
+	pool, most := b.predict(live), t.tapered(drawSize)
+	bound := func(i int) rank { return rank{grains(pool[i].mean - 2*pool[i].deviation), i} }
+	var best []rank
+	for _, r := range ascending(len(pool), func(i int) float64 { return pool[i].mean }) {
+		p := &pool[r.point]
+		hopeless := func() bool { return len(best) == most && bound(r.point).compare(best[most-1]) > 0 }
+		for !b.exact(p) && !hopeless() {
+			b.refine(p)
+		}
+		if hopeless() {
+			continue
+		}
+		best = best[:min(len(best), most-1)]
+		at, _ := slices.BinarySearchFunc(best, bound(r.point), rank.compare)
+		best = slices.Insert(best, at, bound(r.point))
 	}
-	if !open {
+	chosen := make([]prediction, len(best))
+	for i, r := range best {
+		chosen[i] = pool[r.point]
+	}
+	if !t.hope(b, chosen) && !t.hope(b, pool) {
 		return nil
 	}
-	bound := func(p prediction) float64 { return grains(p.mean - 2*p.deviation) }
-	slices.SortFunc(pool, func(x, y prediction) int { return cmp.Or(cmp.Compare(bound(x), bound(y)), x.point-y.point) })
-	return pool[:min(drawSize, len(pool))]
+	return chosen
+}
+
+// hope reports whether a point other than the leader has a chance to beat it by the margin.
+func (t *thompson) hope(b *belief, pool []prediction) bool {
+	goal := b.score - math.Log1p(t.opt.Margin)
+	for i := range pool {
+		p := &pool[i]
+		chance := func() float64 { return distuv.UnitNormal.CDF((goal - p.mean) / p.deviation) }
+		for !b.exact(p) && chance() > unlikely {
+			b.refine(p)
+		}
+		if p.point != b.points[0] && chance() > unlikely {
+			return true
+		}
+	}
+	return false
 }
 
 // draw is where costs are drawn from: points, the best bound first, and the factor of their joint covariance.
 type draw struct {
 	pool   []prediction
-	factor blas64.Triangular
+	factor triangle
 }
 
 // topTwo returns the cheapest point of a draw, or with probability 1/2 the cheapest of a further one that differs.
@@ -141,7 +172,7 @@ func (d draw) costs(dice *rand.Rand) []float64 {
 	for i := range costs {
 		costs[i] = dice.NormFloat64()
 	}
-	blas64.Trmv(blas.NoTrans, d.factor, blas64.Vector{N: len(costs), Inc: 1, Data: costs})
+	d.factor.colour(costs)
 	for i, p := range d.pool {
 		costs[i] += p.mean
 	}
