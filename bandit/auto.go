@@ -18,14 +18,11 @@ func newAuto(l *ledger) Strategy {
 	if l.opt.Samples > 1 {
 		return newThompson(l)
 	}
-	return &auto{ledger: l, bayes: &bayes{ledger: l}, descent: &descent{ledger: l, spent: map[int]bool{}}}
+	return &auto{ledger: l, bayes: &bayes{ledger: l}, descent: &descent{l}}
 }
 
 // Ask implements Strategy.
 func (a *auto) Ask(n int) []Trial { return a.askEach(n, a.next) }
-
-// Tell implements Strategy.
-func (a *auto) Tell(done ...Trial) { a.descent.Tell(done...) }
 
 func (a *auto) next() (int, bool) {
 	if a.told < a.set.ModelFirst || a.told%a.set.ModelEvery == 0 {

@@ -1,7 +1,6 @@
 package bandit
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,8 +29,10 @@ type settings struct {
 	// Middle is how much nearer to another point a first point may be for being nearer to the middle of the space.
 	Middle float64
 	// FitSize and DataSize bound the points on which scales are chosen and predictions rest: time grows with their cubes.
+	// DataSize tapers off in long searches.
 	FitSize, DataSize int
 	// Strangers is how many random points are considered at a time, and Leaders of how many of the best the neighbours are.
+	// Strangers tapers off in long searches.
 	Strangers, Leaders int
 	// Squashed is what is left of a log cost's distance above the median.
 	Squashed float64
@@ -56,51 +57,38 @@ func (b *bayes) next() (int, bool) {
 		return i, true
 	}
 	dice := b.dice()
-	data := squash(b.data(), b.set.Squashed)
-	if len(b.arms) < b.set.FirstPoints || len(data) < 2 {
+	if len(b.arms) < b.set.FirstPoints || len(b.ranked()) < 2 {
 		if i, ok := b.distant(dice); ok {
 			return i, true
 		}
-	} else if pool := b.pool(data, dice); len(pool) > 0 {
-		return b.improve(data, pool), true
+	} else if pool := b.pool(dice); len(pool) > 0 {
+		return b.improve(pool), true
 	}
 	return b.again()
 }
 
-// data returns what is known of the measured points, cheapest first. Where one trial does not say how long it took, all
-// count as equally long.
-func (b *bayes) data() []datum {
-	var data []datum
-	timed := true
-	for _, a := range b.arms {
-		if a.failed == OK && len(a.logs) > 0 {
-			timed = timed && a.took > 0
-			data = append(data, datum{point: a.point, cost: median(a.logs), effort: math.Log(a.took.Seconds())})
+// data returns what is known of measured points, cheapest first. Costs above their median are moved towards it: how bad
+// a bad point is says little about where the good ones are, and much variance would be spent on it. Where one trial does
+// not say how long it took, all count as equally long.
+func (b *bayes) data(points []rank, middle float64) []datum {
+	timed := !slices.ContainsFunc(b.ranked(), func(r rank) bool { return b.arm(r.point).took == 0 })
+	data := make([]datum, len(points))
+	for i, r := range points {
+		a := b.arm(r.point)
+		d := datum{point: r.point, cost: median(a.logs)}
+		if above := d.cost - middle; above > 0 {
+			d.cost = middle + b.set.Squashed*above
 		}
-	}
-	for i := range data {
-		if !timed {
-			data[i].effort = 0
+		if timed {
+			d.effort = math.Log(a.took.Seconds())
 		}
+		data[i] = d
 	}
-	slices.SortFunc(data, func(x, y datum) int { return cmp.Or(cmp.Compare(grains(x.cost), grains(y.cost)), x.point-y.point) })
 	return data
 }
 
-// squash returns data, sorted, with costs above the median moved towards it: how bad a bad point is says little about
-// where the good ones are, and much variance would be spent on it.
-func squash(data []datum, left float64) []datum {
-	if len(data) == 0 {
-		return nil
-	}
-	middle := data[len(data)/2].cost
-	for i := range data {
-		if above := data[i].cost - middle; above > 0 {
-			data[i].cost = middle + left*above
-		}
-	}
-	return data
-}
+// middle returns the median log cost of ranked points, the upper one of two.
+func (b *bayes) middle(points []rank) float64 { return median(b.arm(points[len(points)/2].point).logs) }
 
 // again returns the best point that may be asked again.
 func (b *bayes) again() (int, bool) {
@@ -108,19 +96,19 @@ func (b *bayes) again() (int, bool) {
 	if known == nil {
 		return 0, false
 	}
-	for _, e := range known.points {
-		if b.live(e.point) {
-			return e.point, true
+	for _, point := range known.points {
+		if b.live(point) {
+			return point, true
 		}
 	}
 	return 0, false
 }
 
 // pool returns the points to consider: the fresh neighbours of the best, and strangers.
-func (b *bayes) pool(data []datum, dice *rand.Rand) []int {
-	pool := b.strangers(b.set.Strangers, dice)
-	for _, d := range data[:min(b.set.Leaders, len(data))] {
-		for _, i := range b.space.neighbours(d.point) {
+func (b *bayes) pool(dice *rand.Rand) []int {
+	pool, best := b.strangers(b.tapered(b.set.Strangers), dice), b.ranked()
+	for _, r := range best[:min(b.set.Leaders, len(best))] {
+		for _, i := range b.space.neighbours(r.point) {
 			if b.fresh(i) {
 				pool = append(pool, i)
 			}
@@ -134,69 +122,74 @@ func (b *bayes) pool(data []datum, dice *rand.Rand) []int {
 type prospect struct {
 	point int
 	bound float64   // the merit that it has at the most
-	mean  float64   // of its log cost
+	gain  float64   // how far the mean of its log cost lies below the best known
 	price float64   // what is subtracted for the effort of measuring it
-	cross []float64 // correlation with the known points
+	cross []float64 // correlation with the known points, whitened so far as it was looked at
+}
+
+// merit is that of p, if it does not fail, where its log cost has this standard deviation.
+func (p *prospect) merit(deviation float64) float64 {
+	return logImprovement(p.gain, deviation) - p.price
 }
 
 // improve returns the point of the greatest merit: expected improvement, times the probability of not failing, by
 // effort. Improvement grows with the uncertainty, which is dear to compute, and is largest where nothing is known: so the
-// points are visited by that bound, until it falls below the best merit.
-func (b *bayes) improve(data []datum, pool []int) int {
-	g := b.process(data)
-	best, most := data[0].cost, math.Sqrt(g.variance)
+// points are visited by that bound, until it falls below the best merit, and each is left when the part of what is known
+// that was looked at leaves too little.
+func (b *bayes) improve(pool []int) int {
+	g := b.process()
+	best := median(b.arm(b.ranked()[0].point).logs)
 	field := make([]prospect, len(pool))
+	rows, point := make([]float64, len(pool)*g.count), make(Point, len(b.space.knobs))
 	for n, i := range pool {
-		cross := g.cross(b.space.At(i))
-		p := prospect{point: i, mean: g.cost.at(cross), price: b.set.Thrift * g.effort.at(cross), cross: cross}
-		p.bound = grains(logImprovement(best-p.mean, most) - p.price)
+		b.space.read(i, point)
+		cross := g.cross(point, rows[n*g.count:(n+1)*g.count])
+		p := prospect{point: i, gain: best - g.cost.at(cross), price: b.set.Thrift * g.effort.at(cross), cross: cross}
+		p.bound = p.merit(g.deviation(1))
 		field[n] = p
 	}
-	slices.SortFunc(field, func(x, y prospect) int { return cmp.Or(cmp.Compare(y.bound, x.bound), x.point-y.point) })
-	choice, merit := field[0].point, math.Inf(-1)
-	for _, p := range field {
-		if p.bound <= merit {
+	choice, most := pool[0], math.Inf(-1)
+	for _, r := range ascending(len(field), func(i int) float64 { return -field[i].bound }) {
+		p := &field[r.point]
+		if grains(p.bound) <= most {
 			break
 		}
-		m := logImprovement(best-p.mean, g.deviation(p.cross)) - p.price
-		if grains(m) <= merit {
+		m, left := p.bound, 1.0
+		for done := 0; done < g.count && grains(m) > most; {
+			to := g.factor.next(done)
+			left -= g.factor.whiten(p.cross, done, to)
+			m, done = p.merit(g.deviation(left)), to
+		}
+		if grains(m) <= most {
 			continue
 		}
-		if m = grains(m + math.Log(b.feasible(b.space.At(p.point)))); m > merit {
-			choice, merit = p.point, m
+		if m = grains(m + math.Log(b.feasible(b.space.At(p.point)))); m > most {
+			choice, most = p.point, m
 		}
 	}
 	return choice
 }
 
-// process returns the process that predicts from data. Its scales are chosen on points that are drawn by a hash of
-// their numbers: whatever the order of the tells, they are the same, and seldom change when there are many.
-func (b *bayes) process(data []datum) *gaussian {
-	fit := slices.Clone(data)
-	slices.SortFunc(fit, func(x, y datum) int { return cmp.Compare(b.hash(x.point), b.hash(y.point)) })
-	fit = fit[:min(b.set.FitSize, len(fit))]
-	if !slices.Equal(fit, b.fitted) {
+// process returns the process that predicts from what is known. Its scales are chosen on few points, with the median of
+// those, so that they are a function of few and seldom change when there are many.
+func (b *bayes) process() *gaussian {
+	ranks := b.ranked()
+	few := b.drawn(b.set.FitSize)
+	slices.SortFunc(few, rank.compare)
+	if fit := b.data(few, b.middle(few)); !slices.Equal(fit, b.fitted) {
 		b.fitted, b.scales = fit, newGaussian(b.space, fit)
 	}
 	g := *b.scales
-	g.condition(thin(data, b.set.DataSize))
+	g.condition(b.data(thin(ranks, b.tapered(b.set.DataSize)), b.middle(ranks)))
 	return &g
 }
 
-// hash scatters the numbers of points (SplitMix64; Steele et al. 2014).
-func (b *bayes) hash(i int) uint64 {
-	x := (uint64(i)+1)*0x9e3779b97f4a7c15 + b.opt.Seed
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// thin returns n of data, which are sorted: the first half of n, and of the others every so many.
-func thin(data []datum, n int) []datum {
-	if len(data) <= n {
-		return data
+// thin returns n of the points, which are sorted: the first half of n, and of the others every so many.
+func thin(points []rank, n int) []rank {
+	if len(points) <= n {
+		return points
 	}
-	kept, rest := slices.Clone(data[:n/2]), data[n/2:]
+	kept, rest := slices.Clone(points[:n/2]), points[n/2:]
 	more := n - n/2
 	for i := range more {
 		kept = append(kept, rest[i*len(rest)/more])

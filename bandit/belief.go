@@ -3,16 +3,14 @@ package bandit
 import (
 	"cmp"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distmv"
 )
 
-// modelled is how many measured arms a belief is computed from, the best ones: the time grows with its cube.
-const modelled = 128
+// modelled is how many measured arms a belief is computed from, half of them the best, and fitted on how many its scales
+// are chosen: the time grows with their cubes.
+const modelled, fitted = 64, 48
 
 // grain is the step in which log costs are compared, a millionth: so far below any noise that it decides nothing, so
 // far above rounding that every platform decides alike.
@@ -21,17 +19,17 @@ const grain = 1e-6
 // jitter is a variance that keeps matrices positive definite.
 const jitter = 1e-7
 
-// belief is the posterior of the log cost of every point, given all samples: normal, with the effects whose marginal
-// likelihood is best (Rasmussen and Williams 2006, sections 2.7 and 5.4.1).
+// belief is the posterior of the log cost of every point, given what is measured: normal (Rasmussen and Williams 2006,
+// section 2.7).
 type belief struct {
 	space  *Space
-	scale  float64       // standard deviation of one sample
-	points []estimate    // measured arms, best posterior first
-	known  []Point       // the points that the model is computed from
-	effect effects       // the chosen prior
-	mean   float64       // of all points, by generalised least squares
-	factor mat.Cholesky  // of the covariance of the centres of known
-	weight *mat.VecDense // factor⁻¹ (centres - mean)
+	points []int     // measured arms, best posterior first; where not all are modelled, all but the best by their medians
+	score  float64   // posterior mean plus half a standard deviation of the first
+	known  columns   // the points that the model is computed from
+	effect effects   // the prior
+	mean   float64   // of all points, by generalised least squares
+	weight []float64 // covariance⁻¹ (centres - mean)
+	factor triangle
 }
 
 // estimate is what is known of one measured arm.
@@ -39,141 +37,130 @@ type estimate struct {
 	point    int
 	centre   float64 // robust mean of its own samples
 	variance float64 // of centre
-	score    float64 // posterior mean plus half a standard deviation
 }
 
-// newBelief computes the posterior; nil where no arm has been measured.
+func (l *ledger) estimate(point int, scale float64) estimate {
+	mean, variance := centre(l.arm(point).logs, scale)
+	return estimate{point, mean, variance}
+}
+
+// newBelief computes the posterior given what was told; nil where none has been measured.
 func newBelief(l *ledger) *belief {
-	arms := l.measured()
-	if len(arms) == 0 {
+	ranks := l.ranked()
+	if len(ranks) == 0 {
 		return nil
 	}
-	b := &belief{space: l.space, scale: noiseScale(arms)}
-	for _, a := range arms {
-		mean, variance := centre(a.logs, b.scale)
-		b.points = append(b.points, estimate{point: a.point, centre: mean, variance: variance, score: mean})
+	scale := noiseScale(l.arms)
+	b := &belief{space: l.space, effect: l.effects(scale), points: make([]int, len(ranks))}
+	for i, r := range ranks {
+		b.points[i] = r.point
 	}
-	b.sort(b.points)
-	best := b.points[:min(modelled, len(b.points))]
-	b.learn(best)
-	means, deviations := b.predict(b.known)
-	for i := range best {
-		best[i].score = means[i] + deviations[i]/2
+	some := thin(ranks, l.tapered(modelled))
+	arms := make([]estimate, len(some))
+	for i, r := range some {
+		arms[i] = l.estimate(r.point, scale)
 	}
-	b.sort(best)
+	b.condition(arms)
+	if len(arms) < len(ranks) {
+		arms = arms[:len(arms)/2]
+	}
+	b.sort(arms)
 	return b
 }
 
-// sort orders estimates by score; among equals those with the firmer centre, then the lower number, come first.
-func (b *belief) sort(points []estimate) {
-	slices.SortFunc(points, func(x, y estimate) int {
+// condition computes known, factor, mean and weight.
+func (b *belief) condition(arms []estimate) {
+	n := len(arms)
+	points, centres, noise := make([]int, n), make([]float64, n), make([]float64, n)
+	for i, a := range arms {
+		points[i], centres[i], noise[i] = a.point, a.centre, a.variance
+	}
+	b.known = b.space.columns(points)
+	cov := make([]float64, n*n)
+	for i, point := range points {
+		b.effect.cov(b.space.At(point), b.known, cov[i*n:i*n+i+1])
+	}
+	b.factor = noisy(cov, noise)
+	b.mean, b.weight = b.factor.centred(centres)
+	b.factor.unwhiten(b.weight)
+}
+
+// sort puts the first points, whose estimates these are, in order of their scores, among equals first those with the firmer centre, then the
+// lower number.
+func (b *belief) sort(arms []estimate) {
+	type place struct {
+		estimate
+		score float64
+	}
+	places := make([]place, len(arms))
+	for i, p := range b.predict(b.points[:len(arms)]) {
+		for !b.exact(&p) {
+			b.refine(&p)
+		}
+		places[i] = place{arms[i], p.mean + p.deviation/2}
+	}
+	slices.SortFunc(places, func(x, y place) int {
 		return cmp.Or(cmp.Compare(grains(x.score), grains(y.score)), cmp.Compare(grains(x.variance), grains(y.variance)), x.point-y.point)
 	})
+	b.score = places[0].score
+	for i, p := range places {
+		b.points[i] = p.point
+	}
 }
 
 func grains(x float64) float64 { return math.Round(x / grain) }
 
-// learn chooses the effects, one scale at a time, and conditions on the arms.
-func (b *belief) learn(arms []estimate) {
-	centres, noise := make([]float64, len(arms)), make([]float64, len(arms))
-	for i, a := range arms {
-		b.known = append(b.known, b.space.At(a.point))
-		centres[i], noise[i] = a.centre, a.variance
-	}
-	b.effect = newEffects(b.space.knobs)
-	best := b.condition(centres, noise)
-	try := func(e effects) {
-		kept := *b
-		b.effect, b.factor = e, mat.Cholesky{}
-		if score := b.condition(centres, noise); score > best+grain {
-			best = score
-			return
-		}
-		*b = kept
-	}
-	for k := range len(b.effect.knobs) + 1 {
-		for _, scale := range triedScales {
-			try(b.effect.scaled(k, scale))
-		}
-	}
-	for _, reach := range triedReach {
-		try(b.effect.reaching(reach))
-	}
+// prediction is what a belief says of the log cost of one point.
+type prediction struct {
+	point     int
+	mean      float64
+	deviation float64   // at most; exact when all is whitened
+	variance  float64   // the square of deviation, or less than jitter
+	white     []float64 // the covariance with the known points, whitened so far
+	done      int
 }
 
-// condition computes factor, mean and weight under the present effects and returns the logarithm of their posterior
-// probability, up to a constant.
-func (b *belief) condition(centres, noise []float64) float64 {
-	n := len(centres)
-	k := mat.NewSymDense(n, nil)
-	for i, p := range b.known {
-		for j := i; j < n; j++ {
-			k.SetSym(i, j, b.effect.cov(p, b.known[j]))
+// predict returns the predictions of points, whose deviations are those of the prior.
+func (b *belief) predict(points []int) []prediction {
+	n := len(b.weight)
+	rows := make([]float64, len(points)*n)
+	out := make([]prediction, len(points))
+	prior, p := b.effect.variance(), make(Point, len(b.known))
+	for i, point := range points {
+		row := rows[i*n : (i+1)*n]
+		b.space.read(point, p)
+		b.effect.cov(p, b.known, row)
+		out[i] = prediction{point: point, mean: b.mean + floats.Dot(b.weight, row), deviation: math.Sqrt(prior), variance: prior, white: row}
+	}
+	return out
+}
+
+// refine makes the deviation of p exact, or while that is far, half as far from it.
+func (b *belief) refine(p *prediction) {
+	to := b.factor.next(p.done)
+	p.variance -= b.factor.whiten(p.white, p.done, to)
+	p.deviation, p.done = math.Sqrt(max(p.variance, jitter)), to
+}
+
+// exact reports whether the deviation of p is.
+func (b *belief) exact(p *prediction) bool { return p.done == b.factor.n }
+
+// joint returns the Cholesky factor of the posterior covariance of points whose predictions are exact.
+func (b *belief) joint(some []prediction) triangle {
+	n := len(some)
+	points := make([]int, n)
+	for i, p := range some {
+		points[i] = p.point
+	}
+	columns := b.space.columns(points)
+	cov := make([]float64, n*n)
+	for i, p := range some {
+		row := cov[i*n : i*n+i+1]
+		b.effect.cov(b.space.At(p.point), columns, row)
+		for j := range row {
+			row[j] -= floats.Dot(p.white, some[j].white)
 		}
-		k.SetSym(i, i, k.At(i, i)+noise[i]+jitter)
+		row[i] += jitter
 	}
-	if !b.factor.Factorize(k) {
-		panic("bandit: covariance is not positive definite")
-	}
-	ones := make([]float64, n)
-	floats.AddConst(1, ones)
-	one, y := mat.NewVecDense(n, ones), mat.NewVecDense(n, centres)
-	b.weight = b.solve(y)
-	pull := b.solve(one)
-	b.mean = mat.Dot(one, b.weight) / mat.Dot(one, pull)
-	b.weight.AddScaledVec(b.weight, -b.mean, pull)
-	return -mat.Dot(y, b.weight)/2 - b.factor.LogDet()/2 + b.effect.logPrior()
-}
-
-// solve returns factor⁻¹ v. A covariance that is ill conditioned but could be factored is solved all the same: jitter
-// bounds the error below grain.
-func (b *belief) solve(v *mat.VecDense) *mat.VecDense {
-	var x mat.VecDense
-	_ = b.factor.SolveVecTo(&x, v)
-	return &x
-}
-
-// predict returns the posterior mean and standard deviation of the log cost of each point.
-func (b *belief) predict(points []Point) (means, deviations []float64) {
-	means, deviations = make([]float64, len(points)), make([]float64, len(points))
-	cross, solved := b.cross(points)
-	for i, p := range points {
-		c := cross.ColView(i)
-		means[i] = b.mean + mat.Dot(c, b.weight)
-		variance := b.effect.cov(p, p) - mat.Dot(c, solved.ColView(i))
-		deviations[i] = math.Sqrt(max(variance, jitter))
-	}
-	return means, deviations
-}
-
-// joint returns the posterior of the log costs of the points together, to be sampled from dice.
-func (b *belief) joint(points []Point, dice rand.Source) *distmv.Normal {
-	means, _ := b.predict(points)
-	cross, solved := b.cross(points)
-	var known mat.Dense
-	known.Mul(cross.T(), solved)
-	cov := mat.NewSymDense(len(points), nil)
-	for i, p := range points {
-		for j := i; j < len(points); j++ {
-			cov.SetSym(i, j, b.effect.cov(p, points[j])-known.At(i, j))
-		}
-		cov.SetSym(i, i, cov.At(i, i)+jitter)
-	}
-	normal, ok := distmv.NewNormal(means, cov, dice)
-	if !ok {
-		panic("bandit: covariance is not positive definite")
-	}
-	return normal
-}
-
-// cross returns the prior covariance of known (rows) with points (columns), and factor⁻¹ times it.
-func (b *belief) cross(points []Point) (cross, solved *mat.Dense) {
-	cross, solved = mat.NewDense(len(b.known), len(points), nil), new(mat.Dense)
-	for i, p := range b.known {
-		for j, q := range points {
-			cross.Set(i, j, b.effect.cov(p, q))
-		}
-	}
-	_ = b.factor.SolveTo(solved, cross) // as in solve
-	return cross, solved
+	return cholesky(cov, n)
 }

@@ -8,15 +8,14 @@ import (
 // effects is a prior of log cost over a space: every knob has an effect of its own, and all knobs together have one
 // more, so that
 //
-//	cov(p, q) = Σ_k own[k]² · corr_k(p_k, q_k) + joint² · Π_k corr_k(p_k, q_k)
+//	cov(p, q) = Σ_k scale[k]² · corr_k(p_k, q_k) + scale[last]² · Π_k corr_k(p_k, q_k)
 //
 // An Ordinal knob's values correlate by their distance, Matérn with ν = 3/2 (Rasmussen and Williams 2006, eq. 4.17);
 // a Categorical one's not at all. Costs of machines multiply, so that logarithms add: what one kernel teaches about
 // threads holds for the next.
 type effects struct {
 	knobs []Knob
-	own   []float64   // standard deviation of each knob's effect
-	joint float64     // standard deviation of the effect of the combination
+	scale []float64   // standard deviation of each knob's effect, and at the end that of the combination
 	reach float64     // length scale of Ordinal knobs, in units of their whole range
 	corr  [][]float64 // per knob, the correlation of value u with v at [u*count+v]
 }
@@ -35,11 +34,19 @@ var (
 )
 
 func newEffects(knobs []Knob) effects {
-	e := effects{knobs: knobs, own: make([]float64, len(knobs)), joint: priorJoint}
-	for k := range e.own {
-		e.own[k] = priorOwn
+	e := effects{knobs: knobs, scale: make([]float64, len(knobs)+1)}
+	for k := range e.scale {
+		e.scale[k] = e.prior(k)
 	}
 	return e.reaching(priorReach)
+}
+
+// prior returns the prior guess of scale k.
+func (e effects) prior(k int) float64 {
+	if k == len(e.knobs) {
+		return priorJoint
+	}
+	return priorOwn
 }
 
 // reaching returns e with another length scale.
@@ -52,14 +59,10 @@ func (e effects) reaching(reach float64) effects {
 	return e
 }
 
-// scaled returns e with another scale for knob k, or for the combination where k is len(knobs).
+// scaled returns e with another scale number k.
 func (e effects) scaled(k int, scale float64) effects {
-	if k == len(e.knobs) {
-		e.joint = scale
-		return e
-	}
-	e.own = slices.Clone(e.own)
-	e.own[k] = scale
+	e.scale = slices.Clone(e.scale)
+	e.scale[k] = scale
 	return e
 }
 
@@ -80,23 +83,72 @@ func correlations(knob Knob, reach float64) []float64 {
 	return table
 }
 
-// cov returns the prior covariance of the log costs of p and q.
-func (e *effects) cov(p, q Point) float64 {
-	sum, product := 0.0, e.joint*e.joint
-	for k := range p {
-		c := e.corr[k][p[k]*len(e.knobs[k].Values)+q[k]]
-		sum += e.own[k] * e.own[k] * c
-		product *= c
+// row returns the correlations of value v of knob k with every value.
+func (e *effects) row(k, v int) []float64 {
+	count := len(e.knobs[k].Values)
+	return e.corr[k][v*count : (v+1)*count]
+}
+
+// variance is that of the log cost of any point.
+func (e *effects) variance() float64 {
+	sum := 0.0
+	for _, s := range e.scale {
+		sum += s * s
 	}
-	return sum + product
+	return sum
+}
+
+// cov writes the prior covariances of p with the first points of some to dst, as many as it holds.
+func (e *effects) cov(p Point, some columns, dst []float64) {
+	last := len(e.knobs)
+	joint := make([]float64, len(dst))
+	for i := range joint {
+		joint[i], dst[i] = e.scale[last]*e.scale[last], 0
+	}
+	for k, v := range p {
+		row, own, values := e.row(k, v), e.scale[k]*e.scale[k], some[k][:len(dst)]
+		for i, u := range values {
+			c := row[u]
+			dst[i] += own * c
+			joint[i] *= c
+		}
+	}
+	for i, c := range joint {
+		dst[i] += c
+	}
+}
+
+// parts returns the correlations between points of which cov is the weighted sum: of each knob, and at the end of all
+// together. Each is a triangle, row i of which ends with its element i.
+func (e *effects) parts(points columns) [][]float64 {
+	n := len(points[0])
+	parts := make([][]float64, len(e.scale))
+	last := len(e.knobs)
+	parts[last] = make([]float64, n*n)
+	for i := range n {
+		for j := range i + 1 {
+			parts[last][i*n+j] = 1
+		}
+	}
+	for k := range e.knobs {
+		parts[k] = make([]float64, n*n)
+		for i, v := range points[k] {
+			row := e.row(k, int(v))
+			for j, u := range points[k][:i+1] {
+				parts[k][i*n+j] = row[u]
+				parts[last][i*n+j] *= row[u]
+			}
+		}
+	}
+	return parts
 }
 
 // logPrior is a log-normal prior of the scales, wide enough to matter only where little is measured.
 func (e *effects) logPrior() float64 {
-	square := func(x float64) float64 { return x * x }
-	p := -0.1 * square(math.Log(e.joint/priorJoint))
-	for _, own := range e.own {
-		p -= 0.1 * square(math.Log(own/priorOwn))
+	p := 0.0
+	for k, s := range e.scale {
+		d := math.Log(s / e.prior(k))
+		p -= 0.1 * d * d
 	}
 	return p
 }

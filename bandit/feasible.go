@@ -3,7 +3,6 @@ package bandit
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 )
 
 // The prior of the share of points that do not fail, worth one outcome at the point itself.
@@ -14,10 +13,12 @@ const (
 
 // outlook is what the known outcomes say about the others.
 type outlook struct {
-	points []Point // with a known outcome
-	failed []bool
-	any    bool        // one has failed
-	kin    [][]float64 // per knob, by the distance of two values
+	knobs    int
+	kin      [][]float64 // per knob, by the distance of two values
+	place    map[int]int // of each point with a known outcome in the following
+	values   []int       // knob by knob
+	failed   []bool
+	failures int
 }
 
 // feasible returns the probability that p does not fail: the share of the known outcomes that were no failures,
@@ -30,57 +31,58 @@ func (l *ledger) feasible(p Point) float64 {
 }
 
 func newOutlook(l *ledger) *outlook {
-	o := &outlook{}
-	for _, a := range l.arms {
-		o.any = o.any || a.infeasible()
-	}
-	if !o.any {
-		return o
-	}
+	o := &outlook{knobs: len(l.space.knobs), place: map[int]int{}}
 	for _, knob := range l.space.knobs {
 		o.kin = append(o.kin, kinship(knob))
 	}
-	for _, a := range l.outcomes() {
-		o.points = append(o.points, l.space.At(a.point))
-		o.failed = append(o.failed, a.infeasible())
+	for i := range l.arms {
+		o.learn(l.space, &l.arms[i])
 	}
 	return o
 }
 
+// learn takes note of the outcome of an arm.
+func (o *outlook) learn(s *Space, a *arm) {
+	if len(a.logs) == 0 && a.failed == OK {
+		return
+	}
+	at, known := o.place[a.point]
+	if !known {
+		at = len(o.failed)
+		o.place[a.point] = at
+		o.values = append(o.values, s.At(a.point)...)
+		o.failed = append(o.failed, false)
+	}
+	if a.infeasible() && !o.failed[at] {
+		o.failed[at] = true
+		o.failures++
+	}
+}
+
+// feasible sums weights as whole numbers, so that the order of the outcomes does not matter.
 func (o *outlook) feasible(p Point) float64 {
-	if !o.any {
+	if o.failures == 0 {
 		return 1
 	}
-	good, all := priorFeasible*priorFeasibleWeight, priorFeasibleWeight
-	for i, q := range o.points {
-		weight := 1.0
-		for k, v := range p {
-			if u := q[k]; u != v {
+	const unit = 1 << 32
+	good, all := uint64(0), uint64(0)
+	for i, failed := range o.failed {
+		weight := float64(unit)
+		for k, u := range o.values[i*o.knobs : (i+1)*o.knobs] {
+			if v := p[k]; u != v {
 				weight *= o.kin[k][max(u-v, v-u)]
 			}
 		}
-		all += weight
-		if !o.failed[i] {
-			good += weight
+		all += uint64(weight)
+		if !failed {
+			good += uint64(weight)
 		}
 	}
-	return good / all
+	return (float64(good)/unit + priorFeasible*priorFeasibleWeight) / (float64(all)/unit + priorFeasibleWeight)
 }
 
 // infeasible reports whether a failed in a way that speaks against its neighbours.
-func (a arm) infeasible() bool { return a.failed != OK && a.failed != Censored }
-
-// outcomes returns the arms of which it is known whether they fail, by number.
-func (l *ledger) outcomes() []arm {
-	var known []arm
-	for _, a := range l.arms {
-		if len(a.logs) > 0 || a.failed != OK {
-			known = append(known, a)
-		}
-	}
-	slices.SortFunc(known, func(a, b arm) int { return a.point - b.point })
-	return known
-}
+func (a *arm) infeasible() bool { return a.failed != OK && a.failed != Censored }
 
 // kinship returns by how much two points are less akin for differing in one knob, by the distance of its values: by
 // about e⁻⁶ over the range of an Ordinal knob, by 1/3 for another value of a Categorical one.

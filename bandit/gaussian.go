@@ -4,9 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/floats"
 )
 
 // datum is what a gaussian learns of one point.
@@ -30,8 +28,9 @@ type gaussian struct {
 	corr   [][]float64
 	nugget float64
 
-	points       []Point // that it is conditioned on
-	factor       blas64.Triangular
+	points       columns // that it is conditioned on
+	count        int     // of them
+	factor       triangle
 	cost, effort target
 	variance     float64 // s²
 }
@@ -67,9 +66,9 @@ func newGaussian(s *Space, data []datum) *gaussian {
 			g.corr = append(g.corr, matern(knob, priorReachOf))
 		}
 	}
+	g.know(data)
 	costs := make([]float64, len(data))
 	for i, d := range data {
-		g.points = append(g.points, s.At(d.point))
 		costs[i] = d.cost
 	}
 	best := g.evidence(g.gram(-1), costs)
@@ -145,19 +144,25 @@ func matern(knob Knob, reach float64) []float64 {
 	return table
 }
 
-// cov returns the prior correlation of two different points.
-func (g *gaussian) cov(p, q Point) float64 {
-	c := 1.0
-	for v, k := range g.varied {
-		c *= g.corr[v][p[k]*len(g.space.knobs[k].Values)+q[k]]
+// know sets the points.
+func (g *gaussian) know(data []datum) {
+	points := make([]int, len(data))
+	for i, d := range data {
+		points[i] = d.point
 	}
-	return c
+	g.points, g.count = g.space.columns(points), len(data)
+}
+
+// row returns the correlations of value u of a varied knob with every value.
+func (g *gaussian) row(v, u int) []float64 {
+	count := len(g.space.knobs[g.varied[v]].Values)
+	return g.corr[v][u*count : (u+1)*count]
 }
 
 // gram returns the lower triangle of the prior correlations of the points, without the factor of the varied knob
 // numbered skip.
 func (g *gaussian) gram(skip int) []float64 {
-	n := len(g.points)
+	n := g.count
 	a := make([]float64, n*n)
 	for i := range n {
 		for j := range i + 1 {
@@ -180,69 +185,36 @@ func (g *gaussian) times(gram []float64, v int) []float64 {
 }
 
 func (g *gaussian) multiply(a []float64, v int) {
-	n, k := len(g.points), g.varied[v]
-	count := len(g.space.knobs[k].Values)
-	for i, p := range g.points {
-		corr := g.corr[v][p[k]*count : (p[k]+1)*count]
+	n, values := g.count, g.points[g.varied[v]]
+	for i, u := range values {
+		corr := g.row(v, int(u))
 		row := a[i*n : i*n+i]
 		for j := range row {
-			row[j] *= corr[g.points[j][k]]
+			row[j] *= corr[values[j]]
 		}
 	}
 }
 
 // factorize turns a triangle of correlations into its Cholesky factor, after adding the nugget.
-func (g *gaussian) factorize(a []float64) blas64.Triangular {
-	n := len(g.points)
-	for i := range n {
-		a[i*n+i] = 1 + g.nugget
+func (g *gaussian) factorize(a []float64) triangle {
+	for i := range g.count {
+		a[i*g.count+i] = 1 + g.nugget
 	}
-	factor, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a})
-	if !ok {
-		panic("bandit: covariance is not positive definite")
-	}
-	return factor
-}
-
-// whiten returns factor⁻¹ x.
-func whiten(factor blas64.Triangular, x []float64) []float64 {
-	x = slices.Clone(x)
-	blas64.Trsv(blas.NoTrans, factor, blas64.Vector{N: len(x), Inc: 1, Data: x})
-	return x
-}
-
-func dot(x, y []float64) float64 {
-	return blas64.Dot(blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
-}
-
-// centred returns the mean of y by generalised least squares, and what is left of y, whitened.
-func centred(factor blas64.Triangular, y []float64) (mean float64, rest []float64) {
-	one := make([]float64, len(y))
-	for i := range one {
-		one[i] = 1
-	}
-	one, rest = whiten(factor, one), whiten(factor, y)
-	mean = dot(one, rest) / dot(one, one)
-	for i := range rest {
-		rest[i] -= mean * one[i]
-	}
-	return mean, rest
+	return cholesky(a, g.count)
 }
 
 // scale returns the posterior of s² given whitened residuals.
 func scale(rest []float64) float64 {
-	return (dot(rest, rest) + 2*priorVariance) / float64(len(rest)+2)
+	return (floats.Dot(rest, rest) + 2*priorVariance) / float64(len(rest)+2)
 }
 
 // evidence returns the logarithm of the posterior probability of the scales given the costs at the points, up to a
 // constant. It uses up the triangle of their correlations.
 func (g *gaussian) evidence(gram, costs []float64) float64 {
 	factor := g.factorize(gram)
-	_, rest := centred(factor, costs)
+	_, rest := factor.centred(costs)
 	e := -float64(len(costs)) / 2 * math.Log(scale(rest))
-	for i := range costs {
-		e -= math.Log(factor.Data[i*factor.Stride+i])
-	}
+	e -= factor.logDiagonal()
 	for _, reach := range g.reach {
 		d := math.Log(reach / priorReachOf)
 		e -= reachPrecision / 2 * d * d
@@ -252,10 +224,9 @@ func (g *gaussian) evidence(gram, costs []float64) float64 {
 
 // condition makes g predict from data.
 func (g *gaussian) condition(data []datum) {
-	g.points = nil
+	g.know(data)
 	cost, effort := make([]float64, len(data)), make([]float64, len(data))
 	for i, d := range data {
-		g.points = append(g.points, g.space.At(d.point))
 		cost[i], effort[i] = d.cost, d.effort
 	}
 	g.factor = g.factorize(g.gram(-1))
@@ -267,25 +238,28 @@ func (g *gaussian) condition(data []datum) {
 
 // learn returns what predicts y, and the whitened residuals.
 func (g *gaussian) learn(y []float64) (target, []float64) {
-	mean, rest := centred(g.factor, y)
+	mean, rest := g.factor.centred(y)
 	weight := slices.Clone(rest)
-	blas64.Trsv(blas.Trans, g.factor, blas64.Vector{N: len(weight), Inc: 1, Data: weight})
+	g.factor.unwhiten(weight)
 	return target{mean, weight}, rest
 }
 
-// cross returns the correlation of p with the points.
-func (g *gaussian) cross(p Point) []float64 {
-	c := make([]float64, len(g.points))
-	for i, q := range g.points {
-		c[i] = g.cov(p, q)
+// cross writes the correlations of p with the points to c and returns it.
+func (g *gaussian) cross(p Point, c []float64) []float64 {
+	for i := range c {
+		c[i] = 1
+	}
+	for v, k := range g.varied {
+		row, values := g.row(v, p[k]), g.points[k][:len(c)]
+		for i, u := range values {
+			c[i] *= row[u]
+		}
 	}
 	return c
 }
 
-func (t target) at(cross []float64) float64 { return t.mean + dot(t.weight, cross) }
+func (t target) at(cross []float64) float64 { return t.mean + floats.Dot(t.weight, cross) }
 
-// deviation returns the standard deviation of the log cost of a point that correlates so with the points.
-func (g *gaussian) deviation(cross []float64) float64 {
-	known := whiten(g.factor, cross)
-	return math.Sqrt(g.variance * max(1-dot(known, known), grain))
-}
+// deviation returns the standard deviation of the log cost of a point, given the variance that is left of a correlation
+// of 1 with itself.
+func (g *gaussian) deviation(left float64) float64 { return math.Sqrt(g.variance * max(left, grain)) }

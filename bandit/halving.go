@@ -54,7 +54,7 @@ func (h *halving) next() (Trial, bool) {
 		return h.ask(i, 1), true
 	}
 	for _, r := range field {
-		if h.live(r.point) && !r.beaten {
+		if h.live(r.point) && !field[0].beats(r) {
 			return h.ask(r.point, h.samples(r.point)), true
 		}
 	}
@@ -63,32 +63,34 @@ func (h *halving) next() (Trial, bool) {
 
 // runner is a measured point in the race.
 type runner struct {
-	point  int
-	centre float64
-	beaten bool
+	point             int
+	centre, deviation float64
+	grain             float64 // the centre in grains
 }
 
-// field returns the measured points, best centre first.
+// field returns the measured points, best centre first. It begins with the order of their medians, which is nearly that.
 func (h *halving) field() []runner {
-	arms := h.measured()
-	scale := noiseScale(arms)
-	field := make([]runner, len(arms))
-	deviation := make(map[int]float64, len(arms))
-	for i, a := range arms {
-		mean, variance := centre(a.logs, scale)
-		field[i] = runner{point: a.point, centre: mean}
-		deviation[a.point] = math.Sqrt(variance)
+	ranks := h.ranked()
+	scale := noiseScale(h.arms)
+	field := make([]runner, len(ranks))
+	for i, r := range ranks {
+		e := h.estimate(r.point, scale)
+		field[i] = runner{r.point, e.centre, math.Sqrt(e.variance), grains(e.centre)}
 	}
-	slices.SortFunc(field, func(x, y runner) int { return cmp.Or(cmp.Compare(grains(x.centre), grains(y.centre)), x.point-y.point) })
-	for i := range field {
-		r, best := &field[i], field[0]
-		r.beaten = grains(r.centre-racing*deviation[r.point]) > grains(best.centre+racing*deviation[best.point])
-	}
+	slices.SortFunc(field, func(x, y runner) int { return cmp.Or(cmp.Compare(x.grain, y.grain), x.point-y.point) })
 	return field
+}
+
+// beats reports whether r is clearly better than the other.
+func (r runner) beats(other runner) bool {
+	return grains(other.centre-racing*other.deviation) > grains(r.centre+racing*r.deviation)
 }
 
 // promote asks for the next rung of the best point that deserves it, highest rung first.
 func (h *halving) promote(field []runner) (Trial, bool) {
+	if h.opt.Samples == 1 {
+		return Trial{}, false
+	}
 	top := 1
 	for 2*top < h.opt.Samples {
 		top *= 2
@@ -96,7 +98,7 @@ func (h *halving) promote(field []runner) (Trial, bool) {
 	for rung := top; rung >= 1; rung /= 2 {
 		reached := slices.DeleteFunc(slices.Clone(field), func(r runner) bool { return h.samples(r.point) < rung })
 		for _, r := range reached[:len(reached)/keepOne] {
-			if known := h.samples(r.point); known < 2*rung && h.live(r.point) && !r.beaten {
+			if known := h.samples(r.point); known < 2*rung && h.live(r.point) && !field[0].beats(r) {
 				return h.ask(r.point, 2*rung-known), true
 			}
 		}
@@ -118,11 +120,7 @@ func (h *halving) newcomer(field []runner) (int, bool) {
 // nearby returns a fresh neighbour of the best point that has one which is likely feasible.
 func (h *halving) nearby(field []runner, dice *rand.Rand) (int, bool) {
 	for _, r := range field {
-		near := slices.DeleteFunc(h.space.neighbours(r.point), func(i int) bool { return !h.fresh(i) })
-		if len(near) == 0 {
-			continue
-		}
-		if i := near[dice.IntN(len(near))]; dice.Float64() < h.feasible(h.space.At(i)) {
+		if i, ok := h.beside(r.point, dice); ok && dice.Float64() < h.feasible(h.space.At(i)) {
 			return i, true
 		}
 	}

@@ -20,8 +20,14 @@ type ledger struct {
 	arms  []arm    // in the order in which they were first heard of
 	told  int      // trials told
 	open  int      // questions open
+	ranks ranking  // of the measured arms
+	spent []bool   // of each point: it was found to have no fresh neighbour; nil = none was
 	fit   *belief  // posterior of what was told so far; nil = to be computed
-	odds  *outlook // what the outcomes told so far say about failures; nil = to be computed
+	odds  *outlook // what the outcomes told so far say about failures; nil = nobody has asked
+
+	// A memo of the effects that explain these estimates best.
+	fitted []estimate
+	effect effects
 
 	// Memory for what is made once per point, taken in pieces of a slab: cheap strategies do a million a second.
 	values []int
@@ -75,17 +81,21 @@ func (l *ledger) Tell(done ...Trial) {
 func (l *ledger) tell(i int, t Trial) {
 	a := l.arm(i)
 	l.told++
-	l.fit, l.odds = nil, nil
 	if a.open {
 		a.open = false
 		l.open--
 	}
 	a.failed = max(a.failed, t.Status)
 	a.took = max(a.took, t.Elapsed)
-	if t.Status != OK {
-		return
+	if t.Status == OK {
+		l.add(a, t.Costs)
 	}
-	for _, c := range t.Costs {
+	l.renew(a)
+}
+
+// add adds samples to an arm.
+func (l *ledger) add(a *arm, costs []float64) {
+	for _, c := range costs {
 		if !(c > 0) || math.IsInf(c, 1) {
 			panic("bandit: cost is not positive and finite")
 		}
@@ -98,6 +108,20 @@ func (l *ledger) tell(i int, t Trial) {
 		}
 		at, _ := slices.BinarySearch(a.logs, x)
 		a.logs = slices.Insert(a.logs, at, x)
+	}
+}
+
+// renew brings what was computed up to date after something was told of an arm.
+func (l *ledger) renew(a *arm) {
+	l.fit = nil
+	if l.ranks.made {
+		l.ranks.stale = append(l.ranks.stale, a.point)
+	}
+	if l.odds != nil {
+		l.odds.learn(l.space, a)
+	}
+	if a.failed == OK && len(a.logs) == 0 { // handed back
+		l.spent = nil
 	}
 }
 
@@ -144,7 +168,7 @@ func (l *ledger) ask(i, want int) Trial {
 	}
 	p := Point(l.values[:knobs:knobs])
 	l.values = l.values[knobs:]
-	l.space.decode(int(l.space.codes[i]), p)
+	l.space.read(i, p)
 	return Trial{Point: p, Want: min(want, l.opt.Samples-len(a.logs))}
 }
 
@@ -168,18 +192,6 @@ func (l *ledger) nextStart() (int, bool) {
 		return 0, false
 	}
 	return l.start[at], true
-}
-
-// measured returns the arms that have samples and never failed, by number.
-func (l *ledger) measured() []arm {
-	var ok []arm
-	for _, a := range l.arms {
-		if a.failed == OK && len(a.logs) > 0 {
-			ok = append(ok, a)
-		}
-	}
-	slices.SortFunc(ok, func(a, b arm) int { return a.point - b.point })
-	return ok
 }
 
 // dice returns a source of randomness that depends on the seed and on how much is told and open, and on nothing else:

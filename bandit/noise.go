@@ -3,8 +3,6 @@ package bandit
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // The prior of the noise of one sample, as standard deviation of log cost, and how many samples that belief is worth.
@@ -23,12 +21,14 @@ const clip = 2.5
 const badSample = 0.075
 
 // noiseScale returns the standard deviation of one sample's log cost, taken as common to all arms: the median absolute
-// deviation from the arms' medians, so that a bad sample in sixteen does not move it, mixed with the prior.
+// deviation from the medians of those that never failed, so that a bad sample in sixteen does not move it, mixed with
+// the prior.
 func noiseScale(arms []arm) float64 {
 	var deviations []float64
 	degrees := 0
-	for _, a := range arms {
-		if n := len(a.logs); n > 1 {
+	for i := range arms {
+		a := &arms[i]
+		if n := len(a.logs); n > 1 && a.failed == OK {
 			degrees += n - 1
 			deviations = append(deviations, deviationsOf(a.logs)...)
 		}
@@ -62,14 +62,14 @@ func deviationsOf(logs []float64) []float64 {
 // its normal-inverse-gamma posterior, whose prior lies around scale and is worth priorWeight samples (Murphy 2007).
 func centre(logs []float64, scale float64) (mean, variance float64) {
 	m := median(logs)
-	kept := make([]float64, len(logs))
-	for i, x := range logs {
-		kept[i] = min(max(x, m-clip*scale), m+clip*scale)
+	kept := func(x float64) float64 { return min(max(x, m-clip*scale), m+clip*scale) }
+	for _, x := range logs {
+		mean += kept(x)
 	}
-	mean = stat.Mean(kept, nil)
+	mean /= float64(len(logs))
 	sum := priorWeight * scale * scale
-	for _, x := range kept {
-		sum += (x - mean) * (x - mean)
+	for _, x := range logs {
+		sum += (kept(x) - mean) * (kept(x) - mean)
 	}
 	variance = sum / float64(priorWeight+len(logs)-1)
 	if len(logs) < 3 {

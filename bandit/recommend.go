@@ -7,8 +7,8 @@ func (l *ledger) Recommend(k int) []Point {
 		return nil
 	}
 	var best []Point
-	for _, e := range b.points[:max(0, min(k, len(b.points)))] {
-		best = append(best, l.space.At(e.point))
+	for _, point := range b.points[:max(0, min(k, len(b.points)))] {
+		best = append(best, l.space.At(point))
 	}
 	return best
 }

@@ -170,9 +170,12 @@ func (s *Space) Cuts() []Cut { return slices.Clone(s.cuts) }
 // At returns point number i, 0 <= i < Size.
 func (s *Space) At(i int) Point {
 	p := make(Point, len(s.knobs))
-	s.decode(int(s.codes[i]), p)
+	s.read(i, p)
 	return p
 }
+
+// read writes point number i to p.
+func (s *Space) read(i int, p Point) { s.decode(int(s.codes[i]), p) }
 
 // all returns the points of these numbers.
 func (s *Space) all(numbers []int) []Point {
