@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -59,8 +60,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	case "pack":
 		return pack(*journal, *table)
-	case "judge":
-		fields, err := recorded(*table)
+	case "judge", "model":
+		fields, err := modelled()
+		if args[0] == "judge" {
+			fields, err = recorded(*table)
+		}
 		if err != nil {
 			return err
 		}
@@ -83,6 +87,22 @@ func recorded(table string) ([]field, error) {
 	var fields []field
 	for _, s := range spaces {
 		fields = append(fields, field{s.Name, s.Live})
+	}
+	return fields, nil
+}
+
+// modelled are the spaces of the machines, of a model too large for any cache.
+func modelled() ([]field, error) {
+	big, _ := model.Preset("falcon3-10b-1.58")
+	var fields []field
+	for _, m := range machines {
+		for _, regime := range []target.Regime{target.Decode, target.Prefill} {
+			f, err := m.field(big, regime)
+			if err != nil {
+				return nil, err
+			}
+			fields = append(fields, f)
+		}
 	}
 	return fields, nil
 }

@@ -33,6 +33,9 @@ func pack(dir, table string) error {
 			}
 			lines = append(lines, replay.Line{Head: &s.Head})
 			for i := range s.Rows {
+				if s.Rows[i].SetupMs > float64(stopped.Milliseconds()) {
+					s.Rows[i].SetupMs = 0
+				}
 				lines = append(lines, replay.Line{Row: &s.Rows[i]})
 			}
 		}

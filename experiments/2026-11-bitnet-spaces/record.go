@@ -37,7 +37,7 @@ const (
 var cuts = []struct {
 	samples int
 	slower  float64
-}{{4, 1.6}, {8, 1.15}}
+}{{2, 2.5}, {4, 1.6}, {8, 1.15}, {12, 1.07}}
 
 // record sweeps the spaces of a model, one for each regime, in rounds, and appends what it measures to a journal for each.
 // What a journal holds is not measured again.
@@ -150,12 +150,27 @@ func (s *sweep) done(rounds int) bool {
 
 // prepare makes every point ready and proves it, one untimed iteration of each included.
 func (s *sweep) prepare(ctx context.Context, layouts []kernels.Layout) error {
+	head := s.head()
+	for _, layout := range layouts {
+		held, err := s.shelf.Hold(ctx, layout)
+		if err != nil {
+			return err
+		}
+		note := fmt.Sprintf("%s: %s", layout, held.Residency())
+		if held.Note() != "" {
+			note += "; " + held.Note()
+		}
+		head.Notes = append(head.Notes, note)
+	}
 	first := !slices.ContainsFunc(s.arms, func(a sampled) bool { return len(a.ratios) > 0 })
 	var rows []replay.Row
 	for i := range s.arms {
 		start := time.Now()
 		subject, err := s.shelf.Prepare(ctx, s.regime, s.problem.ArmAt(s.space, s.space.At(i)))
-		row := replay.Row{Point: s.setting(s.space.At(i)), Status: statusOf(err), SetupMs: rounded(time.Since(start).Seconds() * 1e3)}
+		row := replay.Row{Point: s.setting(s.space.At(i)), Status: statusOf(err)}
+		if took := time.Since(start); took < stopped {
+			row.SetupMs = rounded(took.Seconds() * 1e3)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -176,18 +191,6 @@ func (s *sweep) prepare(ctx context.Context, layouts []kernels.Layout) error {
 	host, err := json.Marshal(s.problem.Host)
 	if err != nil {
 		return err
-	}
-	head := s.head()
-	for _, layout := range layouts {
-		held, err := s.shelf.Hold(ctx, layout)
-		if err != nil {
-			return err
-		}
-		note := fmt.Sprintf("%s: %s", layout, held.Residency())
-		if held.Note() != "" {
-			note += "; " + held.Note()
-		}
-		head.Notes = append(head.Notes, note)
 	}
 	if err := s.write(replay.Line{Host: host}, replay.Line{Head: &head}); err != nil {
 		return err
@@ -295,6 +298,9 @@ func (s *sweep) best(samples int) float64 {
 	}
 	return best
 }
+
+// stopped is how long preparing a point cannot take: the process was stopped meanwhile, and how long it took is unknown.
+const stopped = 5 * time.Second
 
 // stalled is by how much a sample may be longer than the one before of its point; more means that the process was stopped
 // meanwhile, and the sample is taken again.
