@@ -15,13 +15,19 @@ import (
 const (
 	// near is the regret that the claim allows.
 	near = 0.03
-	// longest is how many points a run may evaluate, and mostBlocks how many paired blocks of all points it may take: a
-	// live search of half a minute affords about as many.
-	longest, mostBlocks = 60, 240
+	// mostBlocks is how many paired blocks of all points a run may take: a live search of half a minute affords about as
+	// many.
+	mostBlocks = 160
 )
 
 // judgedAt are the numbers of points evaluated after which runs are compared.
 var judgedAt = []int{10, 20, 40}
+
+// task is how much is played.
+type task struct {
+	seeds, workers int
+	points         int // that a run may evaluate
+}
 
 // player is a way to search. Its strategy is nil where it searches nothing: then it keeps a point.
 type player struct {
@@ -76,7 +82,7 @@ func (o outcome) settled() int {
 	return 1
 }
 
-func (p player) play(l replay.Live, seed uint64) (outcome, error) {
+func (p player) play(l replay.Live, seed uint64, points int) (outcome, error) {
 	if p.strategy == nil {
 		return outcome{{Point: p.keeps(l), Regret: l.Regret(p.keeps(l))}}, nil
 	}
@@ -84,7 +90,7 @@ func (p player) play(l replay.Live, seed uint64) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Search(s, seed, longest, mostBlocks)
+	return l.Search(s, seed, points, mostBlocks)
 }
 
 // verdict is what a player made of a field, over the seeds.
@@ -93,26 +99,26 @@ type verdict struct {
 	runs          []outcome
 }
 
-// judge lets every player search every field with so many seeds.
-func judge(ctx context.Context, fields []field, players []player, seeds, workers int) ([]verdict, error) {
+// judge lets every player search every field.
+func judge(ctx context.Context, fields []field, players []player, todo task) ([]verdict, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var verdicts []verdict
 	for _, f := range fields {
 		for _, p := range players {
-			verdicts = append(verdicts, verdict{f.name, p.name, make([]outcome, seeds)})
+			verdicts = append(verdicts, verdict{f.name, p.name, make([]outcome, todo.seeds)})
 		}
 	}
 	type job struct{ field, seed int }
 	jobs := make(chan job)
 	var wait sync.WaitGroup
-	for range workers {
+	for range todo.workers {
 		wait.Go(func() {
 			for j := range jobs {
 				l, err := fields[j.field].live(uint64(j.seed))
 				for i, p := range players {
 					if err == nil {
-						verdicts[j.field*len(players)+i].runs[j.seed], err = p.play(l, uint64(j.seed))
+						verdicts[j.field*len(players)+i].runs[j.seed], err = p.play(l, uint64(j.seed), todo.points)
 					}
 				}
 				if err != nil {
@@ -122,7 +128,7 @@ func judge(ctx context.Context, fields []field, players []player, seeds, workers
 		})
 	}
 	for f := range fields {
-		for seed := range seeds {
+		for seed := range todo.seeds {
 			select {
 			case jobs <- job{f, seed}:
 			case <-ctx.Done():
