@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -46,15 +47,36 @@ func named(name string, starts bool) func(replay.Live, uint64) (bandit.Strategy,
 	}
 }
 
-// players are auto as the live tuner has it, and what it has to beat.
-var players = []player{
-	{name: "auto", strategy: named("auto", true)},
-	{name: "random", strategy: named("random", false)},
-	{name: "bisection", strategy: func(l replay.Live, _ uint64) (bandit.Strategy, error) {
-		return newBisection(l.Space, l.Space.At(l.Default), "threads", "batch"), nil
-	}},
-	{name: "heuristic", keeps: func(l replay.Live) int { return l.Yardstick }},
-	{name: "default", keeps: func(l replay.Live) int { return l.Default }},
+// players are auto as the live tuner has it, what it has to beat, and the other strategies in its place.
+func players() []player {
+	list := []player{
+		{name: "random", strategy: named("random", false)},
+		{name: "bisection", strategy: func(l replay.Live, _ uint64) (bandit.Strategy, error) {
+			return newBisection(l.Space, l.Space.At(l.Default), "threads", "batch"), nil
+		}},
+		{name: "heuristic", keeps: func(l replay.Live) int { return l.Yardstick }},
+		{name: "default", keeps: func(l replay.Live) int { return l.Default }},
+	}
+	for _, name := range bandit.Names() {
+		if name != "random" {
+			list = append(list, player{name: name, strategy: named(name, true)})
+		}
+	}
+	return list
+}
+
+// choose returns the players of these names, in this order.
+func choose(names ...string) ([]player, error) {
+	var chosen []player
+	all := players()
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(p player) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("strategy %q: want some of random, bisection, heuristic, default, %s", name, strings.Join(bandit.Names(), ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }
 
 // field is a space to be judged on: with each seed, another draw of its noise.

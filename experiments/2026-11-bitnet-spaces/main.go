@@ -80,7 +80,10 @@ func run(ctx context.Context, args []string) error {
 			}
 		}
 		fields = slices.DeleteFunc(fields, func(f field) bool { return !strings.Contains(f.name, *part) })
-		list := slices.DeleteFunc(slices.Clone(players), func(p player) bool { return !strings.Contains(*names, p.name) })
+		list, err := choose(strings.Split(*names, ",")...)
+		if err != nil {
+			return err
+		}
 		verdicts, err := judge(ctx, fields, list, task{*seeds, *workers, judgedAt[len(judgedAt)-1]})
 		if err != nil {
 			return err

@@ -38,7 +38,11 @@ func TestTableKeepsTheClaim(t *testing.T) {
 	if len(decode) < 4 {
 		t.Fatalf("%d decode spaces in the table; want at least 4", len(decode))
 	}
-	verdicts, err := judge(t.Context(), decode, players, task{seeds: seeds, workers: 2, points: 20})
+	list, err := choose("auto", "bisection", "heuristic", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := judge(t.Context(), decode, list, task{seeds: seeds, workers: 2, points: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +220,7 @@ func TestRunRefuses(t *testing.T) {
 		"unknown verb":  {[]string{"sing"}, `"sing": want record`},
 		"no table":      {[]string{"judge", "-table", "nowhere"}, "nowhere"},
 		"no journal":    {[]string{"pack", "-journal", t.TempDir()}, "no journal in"},
+		"strategy":      {[]string{"model", "-strategies", "auto,best"}, `strategy "best": want some of random`},
 		"unknown model": {[]string{"record", "-models", "gpt"}, `model "gpt": no such preset`},
 	} {
 		t.Run(name, func(t *testing.T) {
