@@ -27,7 +27,7 @@ func slope(t *testing.T) string {
 		lines = append(lines, Line{Row: &Row{Point: Setting{"threads": fmt.Sprint(n), "chunks": "no"}, SetupMs: 5}},
 			Line{Row: &Row{Point: Setting{"threads": fmt.Sprint(n), "chunks": "yes"}, Status: bandit.Mismatch, SetupMs: 5}})
 		for _, noise := range []float64{0.98, 1, 1.02, 1} {
-			lines = append(lines, Line{Row: &Row{Point: Setting{"threads": fmt.Sprint(n), "chunks": "no"}, Ratios: []float64{base * noise}, ElapsedMs: []float64{10}}})
+			lines = append(lines, Line{Row: &Row{Point: Setting{"threads": fmt.Sprint(n), "chunks": "no"}, Ratios: []float64{base * noise}, NsPerToken: []float64{2e6 * base * noise}, ElapsedMs: []float64{10}}})
 		}
 	}
 	var text bytes.Buffer
@@ -67,7 +67,7 @@ func TestReadSamplesAddsUpTheRowsOfAPoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Row{Point: Setting{"threads": "8", "chunks": "no"}, SetupMs: 5, Ratios: []float64{0.49, 0.5, 0.51, 0.5}, ElapsedMs: []float64{10, 10, 10, 10}}
+			want := Row{Point: Setting{"threads": "8", "chunks": "no"}, SetupMs: 5, Ratios: []float64{0.49, 0.5, 0.51, 0.5}, NsPerToken: []float64{0.98e6, 1e6, 1.02e6, 1e6}, ElapsedMs: []float64{10, 10, 10, 10}}
 			if diff := cmp.Diff(want, s.Rows[i]); diff != "" {
 				t.Errorf("point 8 (-want +got):\n%s", diff)
 			}
@@ -170,5 +170,30 @@ func TestSearchEndsWithItsBlocks(t *testing.T) {
 	last := run[len(run)-1]
 	if len(run) != 16 || last.Blocks != 40 || l.Regret(last.Point) != 0 {
 		t.Errorf("%d points and %d blocks, regret %v; want 16, 40 and 0", len(run), last.Blocks, l.Regret(last.Point))
+	}
+}
+
+func TestTableSumsSamplesUp(t *testing.T) {
+	s := readSlope(t, slope(t))
+	table, err := s.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, _ := s.Find(Setting{"threads": "8", "chunks": "no"})
+	if got := table.Times()[i]; got != 1 {
+		t.Errorf("8 threads take %v ms; want 1, half of the yardstick's 2", got)
+	}
+	if got := table.Costs()[i]; got != 5+4*10 {
+		t.Errorf("an evaluation costs %v ms; want 45: preparing and four samples", got)
+	}
+	scored, err := Score(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scored.Score.Optimum != 1 {
+		t.Errorf("optimum %v; want 1", scored.Score.Optimum)
+	}
+	if result, err := scored.Play("auto", 1); err != nil || result.FinalRatio < 1 {
+		t.Errorf("auto: %+v, error %v; want a ratio of at least 1", result, err)
 	}
 }
