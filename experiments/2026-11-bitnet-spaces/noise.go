@@ -92,9 +92,9 @@ func halves(s *replay.Samples, seeds int) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		least := math.Inf(1)
-		for _, t := range l.Truth {
-			if !math.IsNaN(t) {
+		least, most := math.Inf(1), len(s.Rows[l.Best].Ratios)
+		for i, t := range l.Truth {
+			if !math.IsNaN(t) && 2*len(s.Rows[i].Ratios) >= most {
 				least = min(least, t)
 			}
 		}

@@ -32,12 +32,13 @@ const (
 	leastSample = 10 * time.Millisecond
 )
 
-// cuts say after how many samples a point gets no more if it is so much slower than the best: samples of it would be for
-// nothing, where those of the best ones tell which of them it is.
+// cuts say after how many samples a point gets no more if its better quarter is so much slower than the worse quarter of
+// another: more samples of it would be for nothing, where those of the best ones tell which of them it is. Quarters, because
+// one sample in ten is far off, to either side.
 var cuts = []struct {
 	samples int
 	slower  float64
-}{{2, 2.5}, {4, 1.6}, {8, 1.15}, {12, 1.07}}
+}{{2, 2.5}, {4, 1.5}, {8, 1.1}, {12, 1.03}}
 
 // record sweeps the spaces of a model, one for each regime, in rounds, and appends what it measures to a journal for each.
 // What a journal holds is not measured again.
@@ -290,22 +291,31 @@ func (s *sweep) round(ctx context.Context, round int, dice *rand.Rand) error {
 // hopeless reports whether a point is so slow that more samples of it would be for nothing.
 func (s *sweep) hopeless(a sampled) bool {
 	for _, cut := range cuts {
-		if len(a.ratios) >= cut.samples && median(a.ratios) > cut.slower*s.best(cut.samples) {
+		if len(a.ratios) >= cut.samples && quartile(a.ratios, false) > cut.slower*s.best(cut.samples) {
 			return true
 		}
 	}
 	return false
 }
 
-// best is the median of the best point with that many samples.
+// best is the least that a point with that many samples surely costs.
 func (s *sweep) best(samples int) float64 {
 	best := math.Inf(1)
 	for _, a := range s.arms {
 		if len(a.ratios) >= samples {
-			best = min(best, median(a.ratios))
+			best = min(best, quartile(a.ratios, true))
 		}
 	}
 	return best
+}
+
+// quartile is the lower or the upper one: of two samples the less or the greater.
+func quartile(values []float64, upper bool) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if n := len(sorted); upper {
+		return sorted[n-1-n/4]
+	}
+	return sorted[len(sorted)/4]
 }
 
 // stopped is how long preparing a point cannot take: the process was stopped meanwhile, and how long it took is unknown.
