@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -15,13 +16,19 @@ import (
 const (
 	// near is the regret that the claim allows.
 	near = 0.03
-	// longest is how many points a run may evaluate, and mostBlocks how many paired blocks of all points it may take: a
-	// live search of half a minute affords about as many.
-	longest, mostBlocks = 60, 240
+	// mostBlocks is how many paired blocks of all points a run may take: a live search of half a minute affords about as
+	// many.
+	mostBlocks = 160
 )
 
 // judgedAt are the numbers of points evaluated after which runs are compared.
 var judgedAt = []int{10, 20, 40}
+
+// task is how much is played.
+type task struct {
+	seeds, workers int
+	points         int // that a run may evaluate
+}
 
 // player is a way to search. Its strategy is nil where it searches nothing: then it keeps a point.
 type player struct {
@@ -40,15 +47,36 @@ func named(name string, starts bool) func(replay.Live, uint64) (bandit.Strategy,
 	}
 }
 
-// players are auto as the live tuner has it, and what it has to beat.
-var players = []player{
-	{name: "auto", strategy: named("auto", true)},
-	{name: "random", strategy: named("random", false)},
-	{name: "bisection", strategy: func(l replay.Live, _ uint64) (bandit.Strategy, error) {
-		return newBisection(l.Space, l.Space.At(l.Default), "threads", "batch"), nil
-	}},
-	{name: "heuristic", keeps: func(l replay.Live) int { return l.Yardstick }},
-	{name: "default", keeps: func(l replay.Live) int { return l.Default }},
+// players are auto as the live tuner has it, what it has to beat, and the other strategies in its place.
+func players() []player {
+	list := []player{
+		{name: "random", strategy: named("random", false)},
+		{name: "bisection", strategy: func(l replay.Live, _ uint64) (bandit.Strategy, error) {
+			return newBisection(l.Space, l.Space.At(l.Default), "threads", "batch"), nil
+		}},
+		{name: "heuristic", keeps: func(l replay.Live) int { return l.Yardstick }},
+		{name: "default", keeps: func(l replay.Live) int { return l.Default }},
+	}
+	for _, name := range bandit.Names() {
+		if name != "random" {
+			list = append(list, player{name: name, strategy: named(name, true)})
+		}
+	}
+	return list
+}
+
+// choose returns the players of these names, in this order.
+func choose(names ...string) ([]player, error) {
+	var chosen []player
+	all := players()
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(p player) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("strategy %q: want some of random, bisection, heuristic, default, %s", name, strings.Join(bandit.Names(), ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }
 
 // field is a space to be judged on: with each seed, another draw of its noise.
@@ -76,7 +104,7 @@ func (o outcome) settled() int {
 	return 1
 }
 
-func (p player) play(l replay.Live, seed uint64) (outcome, error) {
+func (p player) play(l replay.Live, seed uint64, points int) (outcome, error) {
 	if p.strategy == nil {
 		return outcome{{Point: p.keeps(l), Regret: l.Regret(p.keeps(l))}}, nil
 	}
@@ -84,7 +112,7 @@ func (p player) play(l replay.Live, seed uint64) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Search(s, seed, longest, mostBlocks)
+	return l.Search(s, seed, points, mostBlocks)
 }
 
 // verdict is what a player made of a field, over the seeds.
@@ -93,26 +121,26 @@ type verdict struct {
 	runs          []outcome
 }
 
-// judge lets every player search every field with so many seeds.
-func judge(ctx context.Context, fields []field, players []player, seeds, workers int) ([]verdict, error) {
+// judge lets every player search every field.
+func judge(ctx context.Context, fields []field, players []player, todo task) ([]verdict, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var verdicts []verdict
 	for _, f := range fields {
 		for _, p := range players {
-			verdicts = append(verdicts, verdict{f.name, p.name, make([]outcome, seeds)})
+			verdicts = append(verdicts, verdict{f.name, p.name, make([]outcome, todo.seeds)})
 		}
 	}
 	type job struct{ field, seed int }
 	jobs := make(chan job)
 	var wait sync.WaitGroup
-	for range workers {
+	for range todo.workers {
 		wait.Go(func() {
 			for j := range jobs {
 				l, err := fields[j.field].live(uint64(j.seed))
 				for i, p := range players {
 					if err == nil {
-						verdicts[j.field*len(players)+i].runs[j.seed], err = p.play(l, uint64(j.seed))
+						verdicts[j.field*len(players)+i].runs[j.seed], err = p.play(l, uint64(j.seed), todo.points)
 					}
 				}
 				if err != nil {
@@ -122,7 +150,7 @@ func judge(ctx context.Context, fields []field, players []player, seeds, workers
 		})
 	}
 	for f := range fields {
-		for seed := range seeds {
+		for seed := range todo.seeds {
 			select {
 			case jobs <- job{f, seed}:
 			case <-ctx.Done():

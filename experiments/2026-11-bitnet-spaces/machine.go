@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -13,7 +14,6 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
-	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -249,20 +249,20 @@ const (
 	spoilt     = 1.3
 )
 
-// field is the space of a model and regime on the machine.
-func (m machine) field(model model.Model, regime target.Regime) (field, error) {
+// field is the space of a model and regime on the machine, enumerated when it is first needed.
+func (m machine) field(model model.Model, regime target.Regime) field {
+	live := sync.OnceValues(func() (replay.Live, error) { return m.live(model, regime) })
+	return field{fmt.Sprintf("model of %s: %s/%s", m.name, model.Name, regime), func(uint64) (replay.Live, error) { return live() }}
+}
+
+func (m machine) live(model model.Model, regime target.Regime) (replay.Live, error) {
 	p := problemOf(m.host(), model)
 	space, err := p.Space(regime)
 	if err != nil {
-		return field{}, err
+		return replay.Live{}, err
 	}
-	l := m.live(p, regime, space)
-	return field{l.Name, func(uint64) (replay.Live, error) { return l, nil }}, nil
-}
-
-func (m machine) live(p tuner.Problem, regime target.Regime, space *bandit.Space) replay.Live {
 	starts := p.Starts(space, regime)
-	l := replay.Live{Name: fmt.Sprintf("model: %s/%s/%s", m.name, p.Model.Name, regime), Space: space, Starts: starts}
+	l := replay.Live{Name: m.name, Space: space, Starts: starts}
 	l.Yardstick, _ = space.Index(starts[0])
 	l.Default, _ = space.Index(starts[1])
 	yardstick := m.cost(p.Model, p.ArmAt(space, starts[0]))
@@ -283,5 +283,5 @@ func (m machine) live(p tuner.Problem, regime target.Regime, space *bandit.Space
 		}
 		return bandit.Trial{Point: space.At(i), Costs: []float64{cost}, Elapsed: took}
 	}
-	return l
+	return l, nil
 }

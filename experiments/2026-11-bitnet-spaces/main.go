@@ -2,7 +2,9 @@
 //
 //	go run ./experiments/2026-11-bitnet-spaces record -journal DIR
 //	go run ./experiments/2026-11-bitnet-spaces pack -journal DIR -table table.jsonl.gz
-//	go run ./experiments/2026-11-bitnet-spaces judge -table table.jsonl.gz
+//	go run ./experiments/2026-11-bitnet-spaces noise
+//	go run ./experiments/2026-11-bitnet-spaces judge
+//	go run ./experiments/2026-11-bitnet-spaces model
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -32,13 +35,15 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want record, pack or judge")
+		return errors.New("want record, pack, noise, judge or model")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	journal := flags.String("journal", "", "directory of the journals")
 	models := flags.String("models", "bitnet-b1.58-2b-4t,falcon-e-1b,bitnet-b1.58-large,bitnet-embedding-270m", "presets, with commas between")
 	regimes := flags.String("regimes", "decode,small_batch,prefill", "with commas between")
 	table := flags.String("table", "experiments/2026-11-bitnet-spaces/table.jsonl.gz", "the table to write or to judge on")
+	part := flags.String("spaces", "", "part of the names of the spaces to judge on; all if empty")
+	names := flags.String("strategies", "auto,random,bisection,heuristic,default", "strategies to judge, with commas between")
 	seeds := flags.Int("seeds", 100, "runs of each strategy on each space")
 	workers := flags.Int("workers", runtime.NumCPU(), "runs at the same time")
 	rounds := flags.Int("rounds", 8, "samples of each point")
@@ -60,22 +65,33 @@ func run(ctx context.Context, args []string) error {
 		return err
 	case "pack":
 		return pack(*journal, *table)
-	case "judge", "model":
-		fields, err := modelled()
-		if args[0] == "judge" {
-			fields, err = recorded(*table)
-		}
+	case "noise":
+		spaces, err := readTable(*table)
 		if err != nil {
 			return err
 		}
-		verdicts, err := judge(ctx, fields, players, *seeds, *workers)
+		return noise(os.Stdout, spaces, *seeds)
+	case "judge", "model":
+		fields := modelled()
+		if args[0] == "judge" {
+			var err error
+			if fields, err = recorded(*table); err != nil {
+				return err
+			}
+		}
+		fields = slices.DeleteFunc(fields, func(f field) bool { return !strings.Contains(f.name, *part) })
+		list, err := choose(strings.Split(*names, ",")...)
+		if err != nil {
+			return err
+		}
+		verdicts, err := judge(ctx, fields, list, task{*seeds, *workers, judgedAt[len(judgedAt)-1]})
 		if err != nil {
 			return err
 		}
 		report(os.Stdout, verdicts)
 		return nil
 	}
-	return fmt.Errorf("%q: want record, pack or judge", args[0])
+	return fmt.Errorf("%q: want record, pack, noise, judge or model", args[0])
 }
 
 // recorded are the spaces of a table.
@@ -92,17 +108,13 @@ func recorded(table string) ([]field, error) {
 }
 
 // modelled are the spaces of the machines, of a model too large for any cache.
-func modelled() ([]field, error) {
+func modelled() []field {
 	big, _ := model.Preset("falcon3-10b-1.58")
 	var fields []field
 	for _, m := range machines {
 		for _, regime := range []target.Regime{target.Decode, target.Prefill} {
-			f, err := m.field(big, regime)
-			if err != nil {
-				return nil, err
-			}
-			fields = append(fields, f)
+			fields = append(fields, m.field(big, regime))
 		}
 	}
-	return fields, nil
+	return fields
 }

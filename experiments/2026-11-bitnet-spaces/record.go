@@ -32,12 +32,13 @@ const (
 	leastSample = 10 * time.Millisecond
 )
 
-// cuts say after how many samples a point gets no more if it is so much slower than the best: samples of it would be for
-// nothing, where those of the best ones tell which of them it is.
+// cuts say after how many samples a point gets no more if its better quarter is so much slower than the worse quarter of
+// another: more samples of it would be for nothing, where those of the best ones tell which of them it is. Quarters, because
+// one sample in ten is far off, to either side.
 var cuts = []struct {
 	samples int
 	slower  float64
-}{{2, 2.5}, {4, 1.6}, {8, 1.15}, {12, 1.07}}
+}{{2, 2.5}, {4, 1.5}, {8, 1.1}, {12, 1.03}}
 
 // record sweeps the spaces of a model, one for each regime, in rounds, and appends what it measures to a journal for each.
 // What a journal holds is not measured again.
@@ -59,16 +60,42 @@ func record(ctx context.Context, dir string, host probe.Host, name string, regim
 	}
 	shelf := target.NewShelf(host, m, layouts, target.CPUOptions{Seed: 1, MaxBytes: weightBytes * uint64(len(layouts))})
 	for _, regime := range regimes {
-		var s *sweep
-		if s, err = newSweep(filepath.Join(dir, name+"-"+string(regime)+".jsonl"), p, regime, shelf); err == nil {
-			err = errors.Join(s.run(ctx, layouts, rounds), s.journal.Close())
-		}
-		if err != nil {
+		if err = recordRegime(ctx, filepath.Join(dir, name+"-"+string(regime)+".jsonl"), p, regime, shelf, layouts, rounds); err != nil {
 			err = fmt.Errorf("record %s %s: %w", name, regime, err)
 			break
 		}
 	}
 	return errors.Join(err, shelf.Close())
+}
+
+func recordRegime(ctx context.Context, journal string, p tuner.Problem, regime target.Regime, shelf *target.Shelf, layouts []kernels.Layout, rounds int) error {
+	s, err := newSweep(journal, p, regime, shelf)
+	if err != nil {
+		return err
+	}
+	if !s.done(rounds) {
+		log.Printf("prepare %s: %d points", s.head.Name, s.space.Size())
+		if s.head.Notes, err = hold(ctx, shelf, layouts); err == nil {
+			err = s.run(ctx, rounds)
+		}
+	}
+	return errors.Join(err, s.journal.Close())
+}
+
+// hold makes the weights in each layout and says where they lie.
+func hold(ctx context.Context, shelf *target.Shelf, layouts []kernels.Layout) (notes []string, err error) {
+	for _, layout := range layouts {
+		held, err := shelf.Hold(ctx, layout)
+		if err != nil {
+			return nil, err
+		}
+		note := fmt.Sprintf("%s: %s", layout, held.Residency())
+		if held.Note() != "" {
+			note += "; " + held.Note()
+		}
+		notes = append(notes, note)
+	}
+	return notes, nil
 }
 
 func problemOf(host probe.Host, m model.Model) tuner.Problem {
@@ -80,7 +107,8 @@ type sweep struct {
 	problem   tuner.Problem
 	regime    target.Regime
 	space     *bandit.Space
-	shelf     *target.Shelf
+	target    target.Target
+	head      replay.Head
 	yardstick int
 	arms      []sampled // by number of the point
 	journal   *os.File
@@ -92,15 +120,16 @@ type sampled struct {
 	failed    bool
 	ratios    []float64
 	iteration time.Duration // how long one took the last time
+	sampled   bool          // by this process
 }
 
 // newSweep opens a journal, which need not exist.
-func newSweep(journal string, p tuner.Problem, regime target.Regime, shelf *target.Shelf) (*sweep, error) {
+func newSweep(journal string, p tuner.Problem, regime target.Regime, t target.Target) (*sweep, error) {
 	space, err := p.Space(regime)
 	if err != nil {
 		return nil, err
 	}
-	s := &sweep{problem: p, regime: regime, space: space, shelf: shelf, arms: make([]sampled, space.Size())}
+	s := &sweep{problem: p, regime: regime, space: space, target: t, head: headOf(p, regime, space), arms: make([]sampled, space.Size())}
 	s.yardstick, _ = space.Index(p.Starts(space, regime)[0])
 	s.journal, err = os.OpenFile(journal, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -121,22 +150,18 @@ func (s *sweep) resume(t *replay.Samples) error {
 			return fmt.Errorf("the journal has %v, which is no point of this host's space: move the journal away", t.Space.At(i))
 		}
 		at, _ := s.space.Index(point)
-		s.arms[at].ratios = row.Ratios
+		s.arms[at].ratios, s.arms[at].failed = row.Ratios, row.Status != bandit.OK
 	}
 	return nil
 }
 
-func (s *sweep) run(ctx context.Context, layouts []kernels.Layout, rounds int) error {
-	if s.done(rounds) {
-		return nil
-	}
-	log.Printf("prepare %s %s: %d points", s.problem.Model.Name, s.regime, s.space.Size())
-	if err := s.prepare(ctx, layouts); err != nil {
+func (s *sweep) run(ctx context.Context, rounds int) error {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	dice := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for round := range rounds {
-		log.Printf("measure %s %s: round %d", s.problem.Model.Name, s.regime, round)
+		log.Printf("measure %s: round %d", s.head.Name, round)
 		if err := s.round(ctx, round, dice); err != nil {
 			return err
 		}
@@ -145,28 +170,16 @@ func (s *sweep) run(ctx context.Context, layouts []kernels.Layout, rounds int) e
 }
 
 func (s *sweep) done(rounds int) bool {
-	return !slices.ContainsFunc(s.arms, func(a sampled) bool { return len(a.ratios) < rounds && !s.hopeless(a) })
+	return !slices.ContainsFunc(s.arms, func(a sampled) bool { return !a.failed && len(a.ratios) < rounds && !s.hopeless(a) })
 }
 
-// prepare makes every point ready and proves it, one untimed iteration of each included.
-func (s *sweep) prepare(ctx context.Context, layouts []kernels.Layout) error {
-	head := s.head()
-	for _, layout := range layouts {
-		held, err := s.shelf.Hold(ctx, layout)
-		if err != nil {
-			return err
-		}
-		note := fmt.Sprintf("%s: %s", layout, held.Residency())
-		if held.Note() != "" {
-			note += "; " + held.Note()
-		}
-		head.Notes = append(head.Notes, note)
-	}
+// prepare makes every point ready and proves it.
+func (s *sweep) prepare(ctx context.Context) error {
 	first := !slices.ContainsFunc(s.arms, func(a sampled) bool { return len(a.ratios) > 0 })
 	var rows []replay.Row
 	for i := range s.arms {
 		start := time.Now()
-		subject, err := s.shelf.Prepare(ctx, s.regime, s.problem.ArmAt(s.space, s.space.At(i)))
+		subject, err := s.target.Prepare(ctx, s.regime, s.problem.ArmAt(s.space, s.space.At(i)))
 		row := replay.Row{Point: s.setting(s.space.At(i)), Status: statusOf(err)}
 		if took := time.Since(start); took < stopped {
 			row.SetupMs = rounded(took.Seconds() * 1e3)
@@ -176,7 +189,8 @@ func (s *sweep) prepare(ctx context.Context, layouts []kernels.Layout) error {
 		}
 		a := &s.arms[i]
 		a.subject, a.failed = subject, err != nil
-		if err == nil {
+		a.iteration = leastSample
+		if err == nil && s.regime != target.Prefill { // a layer of a prompt takes about as long as a sample should
 			a.iteration, err = subject.Run(ctx, 1)
 		}
 		if err != nil {
@@ -192,7 +206,7 @@ func (s *sweep) prepare(ctx context.Context, layouts []kernels.Layout) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(replay.Line{Host: host}, replay.Line{Head: &head}); err != nil {
+	if err := s.write(replay.Line{Host: host}, replay.Line{Head: &s.head}); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -218,11 +232,7 @@ func statusOf(err error) bandit.Status {
 	return bandit.Crash
 }
 
-// head describes the space.
-func (s *sweep) head() replay.Head {
-	return headOf(s.problem, s.regime, s.space)
-}
-
+// headOf describes the space.
 func headOf(p tuner.Problem, regime target.Regime, space *bandit.Space) replay.Head {
 	starts := p.Starts(space, regime)
 	h := replay.Head{Name: p.Model.Name + "/" + string(regime), Yardstick: settingOf(space, starts[0]), Default: settingOf(space, starts[1])}
@@ -281,22 +291,31 @@ func (s *sweep) round(ctx context.Context, round int, dice *rand.Rand) error {
 // hopeless reports whether a point is so slow that more samples of it would be for nothing.
 func (s *sweep) hopeless(a sampled) bool {
 	for _, cut := range cuts {
-		if len(a.ratios) >= cut.samples && median(a.ratios) > cut.slower*s.best(cut.samples) {
+		if len(a.ratios) >= cut.samples && quartile(a.ratios, false) > cut.slower*s.best(cut.samples) {
 			return true
 		}
 	}
 	return false
 }
 
-// best is the median of the best point with that many samples.
+// best is the least that a point with that many samples surely costs.
 func (s *sweep) best(samples int) float64 {
 	best := math.Inf(1)
 	for _, a := range s.arms {
 		if len(a.ratios) >= samples {
-			best = min(best, median(a.ratios))
+			best = min(best, quartile(a.ratios, true))
 		}
 	}
 	return best
+}
+
+// quartile is the lower or the upper one: of two samples the less or the greater.
+func quartile(values []float64, upper bool) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if n := len(sorted); upper {
+		return sorted[n-1-n/4]
+	}
+	return sorted[len(sorted)/4]
 }
 
 // stopped is how long preparing a point cannot take: the process was stopped meanwhile, and how long it took is unknown.
@@ -315,9 +334,9 @@ func (s *sweep) sample(ctx context.Context, i int) (cost float64, took time.Dura
 		if err != nil {
 			return 0, 0, err
 		}
-		before := a.iteration
-		a.iteration = max(1, took/time.Duration(n))
-		if a.iteration < stalled*before {
+		before, known := a.iteration, a.sampled
+		a.iteration, a.sampled = max(1, took/time.Duration(n)), true
+		if !known || a.iteration < stalled*before {
 			return float64(took) / (float64(n) * a.subject.Units), took, nil
 		}
 	}

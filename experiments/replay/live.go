@@ -26,7 +26,8 @@ type Live struct {
 }
 
 // Live splits the samples of every point at random: one half answers the search, the other knows the truth. Best is what
-// all of the first half say, so that no luck of the judging half makes it too good to be reached.
+// all of the first half say, so that no luck of the judging half makes it too good to be reached; a point with less than
+// half the samples of another is none, as the record gave it up for being slow.
 func (s *Samples) Live(seed uint64) (Live, error) {
 	l := Live{Name: s.Name, Space: s.Space, Best: -1, Truth: make([]float64, len(s.Rows))}
 	var err error
@@ -42,6 +43,10 @@ func (s *Samples) Live(seed uint64) (Live, error) {
 			return l, err
 		}
 		l.Starts = append(l.Starts, s.Space.At(i))
+	}
+	most := 0
+	for _, row := range s.Rows {
+		most = max(most, len(row.Ratios))
 	}
 	dice, asked, least := rand.New(rand.NewPCG(seed, 0)), make([][]float64, len(s.Rows)), math.Inf(1)
 	for i, row := range s.Rows {
@@ -62,7 +67,7 @@ func (s *Samples) Live(seed uint64) (Live, error) {
 			}
 		}
 		l.Truth[i] = middle(judged)
-		if m := middle(asked[i]); m < least {
+		if m := middle(asked[i]); 2*n >= most && m < least {
 			l.Best, least = i, m
 		}
 	}

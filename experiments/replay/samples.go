@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -174,4 +175,29 @@ func (s *Samples) Find(setting Setting) (int, error) {
 	}
 	i, _ := s.Space.Index(point)
 	return i, nil
+}
+
+// Table sums the samples up for a replay without noise: the time of a point is the median of its samples, in ms per token
+// of the yardstick's median. An evaluation costs preparing it and one paired block.
+func (s *Samples) Table() (*Table, error) {
+	yardstick, err := s.Find(s.Yardstick)
+	if err != nil {
+		return nil, err
+	}
+	n := len(s.Rows)
+	t := &Table{Name: s.Name, Space: s.Space, times: make([]float64, n), costs: make([]float64, n), statuses: make([]bandit.Status, n), samples: make([][]float32, n)}
+	unit := s.Rows[yardstick]
+	for i, row := range s.Rows {
+		t.times[i], t.costs[i], t.statuses[i] = math.NaN(), max(row.SetupMs, 1), row.Status
+		if row.Status != bandit.OK {
+			continue
+		}
+		scale := middle(unit.NsPerToken) / 1e6
+		for _, ratio := range row.Ratios {
+			t.samples[i] = append(t.samples[i], float32(ratio*scale))
+		}
+		t.times[i] = middle(row.Ratios) * scale
+		t.costs[i] += 2*middle(row.ElapsedMs) + 2*middle(unit.ElapsedMs)
+	}
+	return t, nil
 }
