@@ -73,10 +73,11 @@ generate-check: ## the committed assembly is what its generators make
 	git diff --exit-code -- kernels
 	@test -z "$$(git status --porcelain -- kernels)" || { echo "not committed:"; git status --porcelain -- kernels; exit 1; }
 
-cross: ## it builds without cgo and for arm64, and the tests of kernels and tuner pass without assembly
+cross: ## it builds without cgo and for arm64, and what rests on assembly passes without it
 	CGO_ENABLED=0 $(GO) build ./...
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) test -tags purego ./kernels/... ./tuner/...
+	$(GO) test -tags noasm -run Golden ./bandit
 
 # The emulated CPUs, one for each step in which kernels differ, and for each the extensions whose kernels must have run.
 REQUIRE_Nehalem     :=
@@ -86,13 +87,14 @@ REQUIRE_neoverse-n1 := neon,dotprod
 REQUIRE_max         := neon,dotprod
 REQUIRE_Ice-Lake    := avx512vnni,avx512vbmi
 
-emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions
+emulate: ## run the tests of package kernels on emulated CPUs, one for each set of extensions, and the golden searches on arm64
 	@$(MAKE) --no-print-directory -j2 emulate-bochs emulate-avxvnni emulate-qemu
 
 emulate-qemu:
 	@GO="$(GO)" kernels/_emulate/qemu.sh \
 	  $(foreach cpu,Nehalem Haswell,amd64:$(cpu):$(REQUIRE_$(cpu))) \
 	  $(foreach cpu,cortex-a72 neoverse-n1 max,arm64:$(cpu):$(REQUIRE_$(cpu)))
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count 1 -exec qemu-aarch64 -run Golden ./bandit
 
 emulate-bochs:
 	@GO="$(GO)" kernels/_emulate/bochs.sh $(REQUIRE_Ice-Lake) '^(TestKernels|TestReadLoop|TestPeakLoop).*/avx(512|vnni)|TestRequired|FuzzKernels'

@@ -16,7 +16,7 @@ var _ Strategy = (*auto)(nil)
 
 func newAuto(l *ledger) Strategy {
 	if l.opt.Samples > 1 {
-		return newThompson(l)
+		return newBayes(l)
 	}
 	return &auto{ledger: l, bayes: &bayes{ledger: l}, descent: &descent{l}}
 }

@@ -20,7 +20,12 @@ type bayes struct {
 
 var _ Strategy = (*bayes)(nil)
 
-func newBayes(l *ledger) Strategy { return &bayes{ledger: l} }
+func newBayes(l *ledger) Strategy {
+	if l.opt.Samples > 1 {
+		return &augmented{bayes{ledger: l}}
+	}
+	return &bayes{ledger: l}
+}
 
 // settings are the numbers in which bayes, descent and auto could have been made otherwise.
 type settings struct {

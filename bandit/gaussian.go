@@ -12,12 +12,14 @@ type datum struct {
 	point  int
 	cost   float64 // natural logarithm of the cost
 	effort float64 // natural logarithm of what measuring took
+	noise  float64 // variance of cost for being measured, over s²
 }
 
 // gaussian is a Gaussian process over a space (Rasmussen and Williams 2006, sections 2.2, 2.7 and 5.4.1), with
 //
 //	cov(p, q) = s² · Π_k matern52(|p_k - q_k| / reach_k) + nugget · s² · [p = q]
 //
+// and what is measured of p has the variance noise · s² more,
 // where the values of an Ordinal knob lie evenly from 0 to 1 and any two of a Categorical one are 1 apart. The reach of
 // every knob and the nugget are those of the highest posterior probability among a few; s² and the mean follow from
 // the data.
@@ -28,8 +30,9 @@ type gaussian struct {
 	corr   [][]float64
 	nugget float64
 
-	points       columns // that it is conditioned on
-	count        int     // of them
+	points       columns   // that it is conditioned on
+	noise        []float64 // of their costs
+	count        int       // of them
 	factor       triangle
 	cost, effort target
 	variance     float64 // s²
@@ -146,11 +149,11 @@ func matern(knob Knob, reach float64) []float64 {
 
 // know sets the points.
 func (g *gaussian) know(data []datum) {
-	points := make([]int, len(data))
+	points, noise := make([]int, len(data)), make([]float64, len(data))
 	for i, d := range data {
-		points[i] = d.point
+		points[i], noise[i] = d.point, d.noise
 	}
-	g.points, g.count = g.space.columns(points), len(data)
+	g.points, g.noise, g.count = g.space.columns(points), noise, len(data)
 }
 
 // row returns the correlations of value u of a varied knob with every value.
@@ -195,10 +198,10 @@ func (g *gaussian) multiply(a []float64, v int) {
 	}
 }
 
-// factorize turns a triangle of correlations into its Cholesky factor, after adding the nugget.
+// factorize turns a triangle of correlations into its Cholesky factor, after adding nugget and noise.
 func (g *gaussian) factorize(a []float64) triangle {
 	for i := range g.count {
-		a[i*g.count+i] = 1 + g.nugget
+		a[i*g.count+i] = 1 + g.nugget + g.noise[i]
 	}
 	return cholesky(a, g.count)
 }

@@ -32,7 +32,7 @@ func sampled(s *Space, cost func(Point) float64, n int) []datum {
 	dice := rand.New(rand.NewPCG(1, 2))
 	var data []datum
 	for _, i := range dice.Perm(s.Size())[:n] {
-		data = append(data, datum{i, cost(s.At(i)), 0.5})
+		data = append(data, datum{point: i, cost: cost(s.At(i)), effort: 0.5})
 	}
 	return data
 }

@@ -79,18 +79,17 @@ func TestAutoFindsTheBottom(t *testing.T) {
 	}
 }
 
-func TestGoldenRecommendations(t *testing.T) {
+// The golden file holds on every platform: make emulate runs this test on arm64, which rounds otherwise, since it fuses
+// multiplications with additions and has none of gonum's assembly.
+func TestGoldenSearches(t *testing.T) {
 	var got strings.Builder
 	for _, name := range bandit.Names() {
-		for line := range strings.Lines(bandittest.Recommendations(t, factory(name))) {
+		for line := range strings.Lines(bandittest.Searches(t, factory(name), 1)) {
 			got.WriteString(name + " " + line)
 		}
 	}
-	for line := range strings.Lines(bandittest.Recommendations(t, oneSample("auto"))) {
-		got.WriteString("auto of one sample " + line)
-	}
 	asked, _ := bowl(t, 200)
-	fmt.Fprintln(&got, "auto of one sample asks", asked)
+	fmt.Fprintln(&got, "auto bowl exact:", asked)
 	golden := filepath.Join("testdata", "recommend.golden")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
@@ -101,8 +100,8 @@ func TestGoldenRecommendations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("recommendations changed (-want +got):\n%s\nif that is meant: go test ./bandit -run Golden -update, and say in the commit why", diff)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("searches changed (-want +got):\n%s\nif that is meant: go test ./bandit -run Golden -update, and say in the commit why", diff)
 	}
 }
 

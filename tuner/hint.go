@@ -57,7 +57,7 @@ func (p Problem) wouldTry(c Config) error {
 		if arm == p.Default().Arm(r) || arm == p.Heuristic().Arm(r) {
 			continue
 		}
-		space, err := p.space(r)
+		space, err := p.Space(r)
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (s *search) ended(measuring context.Context, otherwise string) string {
 
 // begin makes the space and the strategy, tells it what is known, and prepares the default.
 func (s *search) begin(ctx context.Context) error {
-	space, err := s.problem.space(s.regime)
+	space, err := s.problem.Space(s.regime)
 	if err != nil {
 		return err
 	}
@@ -212,32 +212,24 @@ func (s *search) noise(ctx context.Context) error {
 	return err
 }
 
-// starts are the arms asked for first: the heuristic, the default, what an earlier run proved, and what other hosts of
-// this class did.
+// starts are the arms asked for first: those of Problem.Starts, what an earlier run proved, and what other hosts of this
+// class did.
 func (s *search) starts() []bandit.Point {
-	var points []bandit.Point
-	add := func(a target.Arm) {
-		if p, ok := pointOf(s.space, a); ok {
-			points = append(points, p)
-		}
-	}
-	add(s.baseArm)
-	add(s.standardArm)
-	for _, layout := range s.problem.layouts() {
-		add(s.problem.in(layout).Heuristic().Arm(s.regime))
-	}
+	points := s.problem.Starts(s.space, s.regime)
 	snapshot, err := s.tuner.snapshot()
 	if err != nil {
 		snapshot = nil // told when the run began
 	}
 	if v, ok := s.problem.proven(snapshot, s.regime); ok && v.Verdict == measure.Adopt {
-		add(v.Best)
-		if _, inside := pointOf(s.space, v.Best); inside {
+		if p, inside := pointOf(s.space, v.Best); inside {
+			points = append(points, p)
 			s.learned = &v.Best
 		}
 	}
 	for _, a := range s.hinted() {
-		add(a)
+		if p, inside := pointOf(s.space, a); inside {
+			points = append(points, p)
+		}
 	}
 	return points
 }
@@ -329,7 +321,7 @@ func (s *search) prepare(ctx context.Context, point bandit.Point) *arm {
 	if known, ok := s.arms[i]; ok {
 		return known
 	}
-	a := &arm{arm: s.problem.armAt(s.space, point), status: bandit.OK}
+	a := &arm{arm: s.problem.ArmAt(s.space, point), status: bandit.OK}
 	subject, err := s.target.Prepare(ctx, s.regime, a.arm)
 	if ctx.Err() != nil {
 		return a
@@ -429,7 +421,7 @@ func (s *search) ranked() []target.Arm {
 	}
 	var list []target.Arm
 	for _, point := range r.Recommend(s.space.Size()) {
-		list = append(list, s.problem.armAt(s.space, point))
+		list = append(list, s.problem.ArmAt(s.space, point))
 	}
 	return list
 }
@@ -572,7 +564,7 @@ func (s *search) report(point bandit.Point) {
 		s.lead()
 	}
 	s.tell(Event{
-		Phase: "search", Regime: s.regime, Text: s.problem.armAt(s.space, point).String(), Incumbent: s.leader, Ratio: s.ratio,
+		Phase: "search", Regime: s.regime, Text: s.problem.ArmAt(s.space, point).String(), Incumbent: s.leader, Ratio: s.ratio,
 		Evaluations: s.verdict.Evaluations, SpaceSize: s.space.Size(),
 	})
 }
@@ -585,7 +577,7 @@ func (s *search) lead() {
 	}
 	s.led = s.now()
 	for _, best := range r.Recommend(1) {
-		s.leader, s.ratio = s.problem.armAt(s.space, best).String(), 0
+		s.leader, s.ratio = s.problem.ArmAt(s.space, best).String(), 0
 		i, _ := s.space.Index(best)
 		if a := s.arms[i]; a != nil && a.pair != nil {
 			s.ratio = a.pair.Result().Ratio

@@ -27,9 +27,9 @@ var prefillBatches = []int{32, 64, 128, 256, 512}
 // linear, chunks help where cores differ in speed or are shared.
 var chunkRows = []int{0, 256}
 
-// space returns the arms of a regime that may be tried, cut by what is known before any measurement. Each cut has its
+// Space returns the arms of a regime that may be tried, cut by what is known before any measurement. Each cut has its
 // reason.
-func (p Problem) space(r target.Regime) (*bandit.Space, error) {
+func (p Problem) Space(r target.Regime) (*bandit.Space, error) {
 	usable := p.usable()
 	return bandit.NewSpace(p.knobs(r, usable), p.rules(usable)...)
 }
@@ -174,9 +174,25 @@ func (p Problem) arm(value func(knob string) string) target.Arm {
 	}
 }
 
-// armAt returns the arm of a point.
-func (p Problem) armAt(s *bandit.Space, point bandit.Point) target.Arm {
+// ArmAt returns the arm of a point of a Space.
+func (p Problem) ArmAt(s *bandit.Space, point bandit.Point) target.Arm {
 	return p.arm(func(knob string) string { return s.Value(point, knob) })
+}
+
+// Starts returns the points of a Space that a search asks first, as facts alone choose them: the heuristic, the default,
+// and the heuristic of each layout. Points may repeat.
+func (p Problem) Starts(s *bandit.Space, r target.Regime) []bandit.Point {
+	arms := []target.Arm{p.Heuristic().Arm(r), p.Default().Arm(r)}
+	for _, layout := range p.layouts() {
+		arms = append(arms, p.in(layout).Heuristic().Arm(r))
+	}
+	var points []bandit.Point
+	for _, a := range arms {
+		if point, ok := pointOf(s, a); ok {
+			points = append(points, point)
+		}
+	}
+	return points
 }
 
 // pointOf returns the point of an arm, if the space holds it.

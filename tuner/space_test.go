@@ -38,12 +38,12 @@ func TestSpaceHoldsOnlyWhatIsPossible(t *testing.T) {
 	for name, host := range map[string]probe.Host{"four cores": *fourCores(), "one core": one, "no SIMD": bare, "8 MiB left": tiny} {
 		p := problemOn(host)
 		for _, r := range Regimes {
-			s, err := p.space(r)
+			s, err := p.Space(r)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", name, r, err)
 			}
 			for i := range s.Size() {
-				a := p.armAt(s, s.At(i))
+				a := p.ArmAt(s, s.At(i))
 				if err := validateArm(host, r, a); err != nil {
 					t.Errorf("%s, %s: %v", name, r, err)
 				}
@@ -62,7 +62,7 @@ func TestSpaceHoldsOnlyWhatIsPossible(t *testing.T) {
 }
 
 func TestCutsHaveReasonsAndAddUp(t *testing.T) {
-	s, err := problemOn(*fourCores()).space(target.Prefill)
+	s, err := problemOn(*fourCores()).Space(target.Prefill)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -327,15 +328,54 @@ func logRegret(t *testing.T, factory Factory, table *Table, seed uint64) float64
 	return math.Log1p(Regrets(s, table, seed, []int{30})[0])
 }
 
-// Recommendations returns, one line per synthetic table, what a strategy recommends after 30 samples. A test compares
-// it with a golden file, so that no change of a strategy goes unnoticed.
-func Recommendations(t *testing.T, factory Factory) string {
+// questions is how many a golden search asks: bayes, descent and thompson then have long had their say.
+const questions = 60
+
+// Searches returns, one line per search of a synthetic table, what a strategy asks and then recommends. In one search of
+// a table samples are noisy and questions come singly; in the other one sample tells the cost, takes time, and three
+// questions are open at once. A test compares the text with a golden file, so that no change of a strategy goes unnoticed,
+// and no platform whose rounding decides something.
+func Searches(t *testing.T, factory Factory, seed uint64) string {
 	t.Helper()
 	var text strings.Builder
-	for _, table := range Synthetic(1) {
-		s := start(t, factory, table.Space, bandit.Options{Seed: 1, Start: table.Start, Budget: 30})
-		search(s, table, 1, 30, 1)
-		fmt.Fprintf(&text, "%s %v\n", table.Name, s.Recommend(3))
+	for _, table := range Synthetic(seed) {
+		noisy := start(t, factory, table.Space, bandit.Options{Seed: seed, Start: table.Start, Budget: questions})
+		fmt.Fprintf(&text, "%s noisy: %s\n", table.Name, tell(noisy, table, 1))
+		table.Noise = 0
+		exact := start(t, factory, table.Space, bandit.Options{Seed: seed, Start: table.Start, Budget: questions, Samples: 1})
+		fmt.Fprintf(&text, "%s exact: %s\n", table.Name, tell(exact, table, 3))
+	}
+	return text.String()
+}
+
+// tell lets a strategy search a table, so many questions at a time, and returns the numbers of the points that it asked
+// for, a failure marked, and of those that it recommends.
+func tell(s strategy, table *Table, parallel int) string {
+	dice := rand.New(rand.NewPCG(1, 2))
+	number := func(p bandit.Point) int { i, _ := table.Space.Index(p); return i }
+	var text strings.Builder
+	for asked := 0; asked < questions; {
+		asks := s.Ask(min(parallel, questions-asked))
+		if len(asks) == 0 {
+			break
+		}
+		for i := range asks {
+			fmt.Fprintf(&text, "%d", number(asks[i].Point))
+			asks[i] = table.Run(asks[i], dice)
+			if asks[i].Status != bandit.OK {
+				text.WriteByte('!')
+			}
+			for _, c := range asks[i].Costs {
+				asks[i].Elapsed += time.Duration(c * float64(time.Second))
+			}
+			text.WriteByte(' ')
+		}
+		asked += len(asks)
+		s.Tell(asks...)
+	}
+	text.WriteString("-> best")
+	for _, p := range s.Recommend(3) {
+		fmt.Fprintf(&text, " %d", number(p))
 	}
 	return text.String()
 }

@@ -10,6 +10,12 @@
 // clock is virtual. One evaluation costs what it cost when it was recorded: compilation, verification, all samples, the
 // framework and the searcher of that time.
 //
+// Spaces of this project's own are recorded sample by sample, because one sample of them is noise:
+//
+//	tables, err := replay.ReadSamples(file)            // experiments/2026-11-bitnet-spaces
+//	live, err := tables[0].Live(seed)                  // half of the samples answer, the other half judge
+//	run, err := live.Search(strategy, seed, 40, 160)   // as the live tuner searches: where it stood after each point
+//
 // # Caveats
 //
 // The recorded time of a point is taken as the truth, and told as one sample of which one is enough; its noise is in
@@ -23,4 +29,11 @@
 // 2026-11-21: a table is not a target of package tuner. That one measures pairs of subjects on a clock and knows the
 // kernels of this project; a recorded GPU space has neither. What both share is the ask and tell of the strategies,
 // and that is what is under test.
+//
+// 2026-11-21: samples have a format of their own, a JSON object per line, and not that of Kernel Tuner's caches: each is a
+// ratio to a yardstick of the same moment, which that format has no place for, and lines can be appended while a sweep
+// goes on. [Samples.Table] gives what is left for a replay without noise.
+//
+// 2026-11-21: the samples of a point are split between search and judge. With the same ones for both, a search that asks
+// a point often enough knows the judge's truth, and a lucky point is as good as it looks.
 package replay

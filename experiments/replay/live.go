@@ -1,0 +1,169 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
+)
+
+// Live is a space as a live search meets it: what is measured is noisy, and what a point truly costs only the judge knows.
+type Live struct {
+	Name               string
+	Space              *bandit.Space
+	Starts             []bandit.Point
+	Default, Yardstick int
+	// Best is the number of the point that the judge holds for the best.
+	Best int
+	// Truth is the cost of each point over the yardstick's; NaN of one that fails.
+	Truth []float64
+	// Measure returns what a paired block says of a point, and how long it takes; first is that the point was not yet
+	// prepared.
+	Measure func(point int, first bool, dice *rand.Rand) bandit.Trial
+}
+
+// Live splits the samples of every point at random: one half answers the search, the other knows the truth. Best is what
+// all of the first half say, so that no luck of the judging half makes it too good to be reached; a point with less than
+// half the samples of another is none, as the record gave it up for being slow.
+func (s *Samples) Live(seed uint64) (Live, error) {
+	l := Live{Name: s.Name, Space: s.Space, Best: -1, Truth: make([]float64, len(s.Rows))}
+	var err error
+	if l.Default, err = s.Find(s.Default); err != nil {
+		return l, err
+	}
+	if l.Yardstick, err = s.Find(s.Yardstick); err != nil {
+		return l, err
+	}
+	for _, setting := range s.Starts {
+		i, err := s.Find(setting)
+		if err != nil {
+			return l, err
+		}
+		l.Starts = append(l.Starts, s.Space.At(i))
+	}
+	most := 0
+	for _, row := range s.Rows {
+		most = max(most, len(row.Ratios))
+	}
+	dice, asked, least := rand.New(rand.NewPCG(seed, 0)), make([][]float64, len(s.Rows)), math.Inf(1)
+	for i, row := range s.Rows {
+		l.Truth[i] = math.NaN()
+		if row.Status != bandit.OK {
+			continue
+		}
+		n := len(row.Ratios)
+		if n < 2 {
+			return l, fmt.Errorf("replay: space %s: %d samples of %v; want at least 2", s.Name, n, row.Point)
+		}
+		var judged []float64
+		for k, at := range dice.Perm(n) {
+			if k < n/2 {
+				judged = append(judged, row.Ratios[at])
+			} else {
+				asked[i] = append(asked[i], row.Ratios[at])
+			}
+		}
+		l.Truth[i] = middle(judged)
+		if m := middle(asked[i]); 2*n >= most && m < least {
+			l.Best, least = i, m
+		}
+	}
+	if l.Best < 0 {
+		return l, fmt.Errorf("replay: space %s: no point that works", s.Name)
+	}
+	block := 2 * middle(s.Rows[l.Yardstick].ElapsedMs)
+	l.Measure = func(i int, first bool, dice *rand.Rand) bandit.Trial {
+		row := s.Rows[i]
+		t := bandit.Trial{Point: s.Space.At(i), Status: row.Status}
+		ms := 0.0
+		if first {
+			ms = row.SetupMs
+		}
+		if row.Status == bandit.OK {
+			// A paired block has two samples of the point.
+			a, b := asked[i][dice.IntN(len(asked[i]))], asked[i][dice.IntN(len(asked[i]))]
+			t.Costs = []float64{math.Sqrt(a * b)}
+			ms += block + 2*middle(row.ElapsedMs)
+		}
+		t.Elapsed = time.Duration(ms * float64(time.Millisecond))
+		return t
+	}
+	return l, nil
+}
+
+// middle is the median; NaN of none.
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	if n == 0 {
+		return math.NaN()
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// Regret is by how much a point is slower than the best; +Inf of one that fails.
+func (l Live) Regret(point int) float64 {
+	if math.IsNaN(l.Truth[point]) {
+		return math.Inf(1)
+	}
+	return l.Truth[point]/l.Truth[l.Best] - 1
+}
+
+// Standing is where a search was when it had evaluated so many points and was about to try another one.
+type Standing struct {
+	Blocks  int           // paired blocks so far, of all points
+	Elapsed time.Duration // what they took
+	Point   int           // the recommended one
+	Regret  float64
+}
+
+// Search lets a strategy search as the live tuner does, until it has evaluated so many points, spent so many blocks, or asks
+// nothing more. Its standings are by number of points evaluated, from 1; the last one holds where it ended earlier. The
+// yardstick is known to cost 1 from the start, and is recommended before anything is.
+func (l Live) Search(s bandit.Strategy, seed uint64, points, blocks int) ([]Standing, error) {
+	r, ok := s.(bandit.Recommender)
+	if !ok {
+		return nil, fmt.Errorf("replay: space %s: a strategy that recommends nothing", l.Name)
+	}
+	dice, seen := rand.New(rand.NewPCG(seed, 1)), map[int]bool{}
+	s.Tell(bandit.Trial{Point: l.Space.At(l.Yardstick), Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
+	var standings []Standing
+	now := Standing{}
+	stand := func() {
+		now.Point = l.Yardstick
+		if best := r.Recommend(1); len(best) > 0 {
+			now.Point, _ = l.Space.Index(best[0])
+		}
+		now.Regret = l.Regret(now.Point)
+		standings = append(standings, now)
+	}
+	for now.Blocks < blocks {
+		asked := s.Ask(1)
+		if len(asked) == 0 {
+			break
+		}
+		i, ok := l.Space.Index(asked[0].Point)
+		if !ok {
+			return nil, fmt.Errorf("replay: space %s: point %v is not in it", l.Name, asked[0].Point)
+		}
+		if !seen[i] && len(seen) > 0 {
+			stand()
+		}
+		if !seen[i] && len(seen) == points {
+			return standings, nil
+		}
+		done := l.Measure(i, !seen[i], dice)
+		for range asked[0].Want - 1 {
+			more := l.Measure(i, false, dice)
+			done.Costs, done.Elapsed = append(done.Costs, more.Costs...), done.Elapsed+more.Elapsed
+		}
+		seen[i] = true
+		now.Blocks, now.Elapsed = now.Blocks+max(1, asked[0].Want), now.Elapsed+done.Elapsed
+		s.Tell(done)
+	}
+	stand()
+	return standings, nil
+}
