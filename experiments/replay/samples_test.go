@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -195,5 +196,33 @@ func TestTableSumsSamplesUp(t *testing.T) {
 	}
 	if result, err := scored.Play("auto", 1); err != nil || result.FinalRatio < 1 {
 		t.Errorf("auto: %+v, error %v; want a ratio of at least 1", result, err)
+	}
+}
+
+// A point of few samples, one of which is far off, is told as noisily as the others, and not as that sample again and again.
+func TestLiveOfAPointThatWasGivenUp(t *testing.T) {
+	s := readSlope(t, slope(t))
+	slow, err := s.Find(Setting{"threads": "1", "chunks": "no"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Rows {
+		s.Rows[i].Ratios = append(s.Rows[i].Ratios, s.Rows[i].Ratios...) // 8 samples, but of the slow one 3
+	}
+	s.Rows[slow].Ratios = []float64{4, 0.1, 4}
+	dice := rand.New(rand.NewPCG(1, 1))
+	for seed := range uint64(20) {
+		l, err := s.Live(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Truth[slow] != 4 {
+			t.Errorf("seed %d: the truth is %v; want the median 4", seed, l.Truth[slow])
+		}
+		for range 20 {
+			if cost := l.Measure(slow, false, dice).Costs[0]; cost < 3.9 || cost > 4.1 {
+				t.Errorf("seed %d: a block says %v; want 4 with the noise of the others, 2 %%", seed, cost)
+			}
+		}
 	}
 }
