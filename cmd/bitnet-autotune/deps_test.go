@@ -35,7 +35,8 @@ var allowed = map[string][]string{
 
 	"experiments/score":                        {},
 	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
-	"experiments/2026-11-scoreboard":           {"bandit", "experiments/replay"},
+	"experiments/report":                       {"experiments/replay"},
+	"experiments/report/browser":               {"bandit", "experiments/replay", "experiments/report"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 }

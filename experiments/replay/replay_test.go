@@ -98,11 +98,11 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 	for _, name := range bandit.Names() {
 		t.Run(name, func(t *testing.T) {
-			first, err := scored.Play(name, 3)
+			first, err := scored.Play(t.Context(), name, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, err := scored.Play(name, 3)
+			second, err := scored.Play(t.Context(), name, 3)
 			if diff := gocmp.Diff(first, second, cmpopts.EquateNaNs()); err != nil || diff != "" {
 				t.Errorf("error %v, second run (-first +second):\n%s", err, diff)
 			}
@@ -138,7 +138,7 @@ func TestRandomScoresNothing(t *testing.T) {
 	}
 	sum := 0.0
 	for seed := range uint64(100) {
-		r, err := scored.Play("random", seed)
+		r, err := scored.Play(t.Context(), "random", seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,13 +183,7 @@ func TestRecordedSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := 0
-	for _, ms := range table.Times() {
-		if math.IsNaN(ms) {
-			failed++
-		}
-	}
-	if size := table.Space.Size(); size != 4092 || failed != 318 {
+	if size, failed := table.Space.Size(), table.Failed(); size != 4092 || failed != 318 {
 		t.Errorf("%d points, %d failed; want 4092, 318", size, failed)
 	}
 	if ratio := scored.Score.Median / scored.Score.Optimum; math.Abs(ratio-1.55) > 0.005 {
@@ -209,7 +203,7 @@ func BenchmarkReplay(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				steps, err := replay.Run(table, s, math.Inf(1))
+				steps, err := replay.Run(b.Context(), table, s, math.Inf(1))
 				if err != nil {
 					b.Fatal(err)
 				}

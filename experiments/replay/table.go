@@ -18,6 +18,7 @@ import (
 type Table struct {
 	Name  string
 	Space *bandit.Space
+	Torn  bool // the file ended early, and the table has what is whole
 	// By number of the point:
 	times    []float64 // ms; NaN of what failed
 	costs    []float64 // ms
@@ -56,7 +57,12 @@ func read(r io.Reader) (*Table, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("no whole entry")
 	}
-	return newTable(rd.Header().Params, settings, rows)
+	t, err := newTable(rd.Header().Params, settings, rows)
+	if err != nil {
+		return nil, err
+	}
+	t.Torn = rd.Torn()
+	return t, nil
 }
 
 // row is what a table keeps of an entry.
@@ -159,6 +165,17 @@ func kindOf(values []string) bandit.Kind {
 		return bandit.Categorical
 	}
 	return bandit.Ordinal
+}
+
+// Failed returns how many points failed.
+func (t *Table) Failed() int {
+	failed := 0
+	for _, ms := range t.times {
+		if math.IsNaN(ms) {
+			failed++
+		}
+	}
+	return failed
 }
 
 // Times returns what each point took in milliseconds, by number; NaN of one that failed.
