@@ -36,7 +36,6 @@ var allowed = map[string][]string{
 	"experiments/score":                        {},
 	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
 	"experiments/report":                       {"experiments/replay"},
-	"experiments/report/browser":               {"bandit", "experiments/replay", "experiments/report"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 }

@@ -117,7 +117,11 @@ func readFile(name, path string) (Scored, error) {
 		return Scored{}, fmt.Errorf("replay: %s: %w", path, err)
 	}
 	table.Name = name
-	return Score(table)
+	scored, err := newScored(table)
+	if err != nil {
+		return Scored{}, fmt.Errorf("replay: %s: %w", path, err)
+	}
+	return scored, nil
 }
 
 // namesOf returns the last part of each path, and more of it where that is not enough to tell them apart.

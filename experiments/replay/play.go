@@ -48,9 +48,17 @@ const readings = 101
 
 // Score prepares a table for scoring.
 func Score(t *Table) (Scored, error) {
-	s, err := score.New(t.times, t.costs)
+	scored, err := newScored(t)
 	if err != nil {
 		return Scored{}, fmt.Errorf("replay: table %s: %w", t.Name, err)
+	}
+	return scored, nil
+}
+
+func newScored(t *Table) (Scored, error) {
+	s, err := score.New(t.times, t.costs)
+	if err != nil {
+		return Scored{}, err
 	}
 	return Scored{Table: t, Score: s, Counts: counts(min(s.End/s.MedianCost, float64(t.Space.Size()))), Clock: s.Clock(readings)}, nil
 }

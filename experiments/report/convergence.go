@@ -14,8 +14,8 @@ import (
 
 // The size of the plots of curves, and the part of the width that the legend takes.
 const (
-	curvesWidth  = 540
-	curvesHeight = 300
+	curvesWidth  = 480
+	curvesHeight = 280
 	legendWidth  = 104
 )
 
@@ -56,7 +56,8 @@ func (r *Report) byTime(t int) Figure {
 		at[i] = ms / 1000
 		baseline[i] = table.Score.Baseline(ms)
 	}
-	f := r.convergence(t, at, baseline, func(one replay.Result) []float32 { return one.ByTime }, func(*plot.Plot) string {
+	f := r.convergence(t, at, baseline, func(one replay.Result) []float32 { return one.ByTime }, func(p *plot.Plot) string {
+		p.X.Tick.Marker = steps{factor: 1}
 		return "virtual seconds of measuring"
 	})
 	f.Name, f.Title = fileName(table.Name)+"-seconds", table.Name+": best so far against virtual seconds"
@@ -176,7 +177,7 @@ func (r *Report) overall() Figure {
 		draw: func(c draw.Canvas) {
 			p := plot.New()
 			dress(p)
-			p.X.Tick.Marker = percents{}
+			p.X.Tick.Marker, p.Y.Tick.Marker = steps{factor: 100, unit: " %"}, steps{factor: 1}
 			drawCurves(c, p, curves, nil, "share of the time that is scored", "score", func() {
 				p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, low, 1
 			})
@@ -219,17 +220,6 @@ func (r *Report) gains(s int) (plotted, bool) {
 	}
 	one.curve = newCurve(seeds, n, func(run replay.Result, i int) float64 { return float64(run.ByTime[i]) })
 	return one, true
-}
-
-// percents are ticks at fifths.
-type percents struct{}
-
-// Ticks implements plot.Ticker.
-func (percents) Ticks(float64, float64) (ticks []plot.Tick) {
-	for i := range 6 {
-		ticks = append(ticks, plot.Tick{Value: float64(i) / 5, Label: fmt.Sprintf("%d %%", 20*i)})
-	}
-	return ticks
 }
 
 // fileName makes a name of a space that of a file.

@@ -85,12 +85,17 @@ func (f *Figure) inline() (template.HTML, error) {
 		return element
 	})
 	svg = neutrals.Replace(svg)
-	for i := range okabeIto {
-		svg = strings.ReplaceAll(svg, hex(okabeIto[i]), fmt.Sprintf("var(--c%d)", i))
+	for i := range f.series {
+		svg = strings.ReplaceAll(svg, hex(seriesColour(i)), fmt.Sprintf("var(--c%d)", i%len(okabeIto)))
 	}
-	open := fmt.Sprintf(`<svg role="img" aria-label="%s" viewBox="0 0 %.5g %.5g">`, html.EscapeString(f.Title), f.width.Points(), f.height.Points())
+	open := fmt.Sprintf(`<svg role="img" aria-label="%s" viewBox="0 0 %.5g %.5g" style="min-width:%.0fpx;max-width:%.0fpx">`,
+		html.EscapeString(f.Title), f.width.Points(), f.height.Points(), smallest*f.width.Points(), largest*f.width.Points())
 	return template.HTML(open + svg), nil
 }
+
+// By how much a figure may shrink and grow on a page: text of 9 points has from 8 to 13 pixels. Where there is less room,
+// it scrolls.
+const smallest, largest = 0.85, 1.5
 
 // named gives an element a class and a name to show.
 func named(element, class, name string) string {

@@ -31,7 +31,7 @@ func (r *Report) heat() Figure {
 	t.rows, t.cells = append(t.rows, "mean"), append(t.cells, mean)
 	width, height := t.size()
 	return Figure{
-		Name: "scores", Title: "Score of each strategy on each space",
+		Name: "score-by-space", Title: "Score of each strategy on each space",
 		Caption: "Blue is better than random search, red worse, grey as good.",
 		width:   width, height: height, draw: t.draw, tips: t.tips(),
 	}

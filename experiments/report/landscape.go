@@ -47,14 +47,13 @@ func (r *Report) landscape(t int) (Figure, bool) {
 	}
 	m := &tiles{
 		rows: knobs[down].Values, columns: knobs[across].Values, rowsName: knobs[down].Name, columnName: knobs[across].Name,
-		key: colourKey{colours: colours, low: "optimum", high: high}, cellWidth: 34, cellHeight: 20,
+		key: colourKey{colours: colours, low: "optimum", high: high}, cellWidth: 44, cellHeight: 20,
 	}
 	if down == across {
 		m.rows, m.rowsName = []string{""}, ""
 	}
-	if len(m.columns) > 12 {
-		m.cellWidth = 400 / vg.Length(len(m.columns))
-	}
+	m.cellWidth = min(m.cellWidth, 400/vg.Length(len(m.columns)))
+	m.fit()
 	columns := len(knobs[across].Values)
 	m.cells = make([][]tile, len(m.rows))
 	for i := range m.rows {
@@ -88,9 +87,9 @@ func (t *tiles) pair(ratio float64, points int, span float64, i, j int) tile {
 	case points == 0:
 		return tile{}
 	case math.IsInf(ratio, 1):
-		return tile{fill: color.Gray{0xb0}, tip: fmt.Sprintf("%s: all %d points failed", what, points)}
+		return tile{fill: color.Gray{0xb0}, tip: fmt.Sprintf("%s: failed, %s", what, plural(points, "point", "points"))}
 	}
-	cell := tile{fill: t.key.at(math.Log(ratio) / max(span, 1e-9)), tip: fmt.Sprintf("%s: %.3f of the optimum, %d points", what, ratio, points), marked: ratio == 1}
+	cell := tile{fill: t.key.at(math.Log(ratio) / max(span, 1e-9)), tip: fmt.Sprintf("%s: %.3f times the optimum, %s", what, ratio, plural(points, "point", "points")), marked: ratio == 1}
 	if t.cellWidth >= 26 {
 		cell.text = strconv.FormatFloat(ratio, 'f', 2, 64)
 		if ratio >= 10 {
@@ -153,7 +152,7 @@ func pairThatMatters(table replay.Scored) (down, across int) {
 			if !drawable(b) {
 				continue
 			}
-			if left := unexplained(points, logs, a, b, len(knobs[b].Values)); left < least {
+			if left := unexplained(points, logs, a, b, len(knobs[b].Values)); down == across || left < least {
 				least, down, across = left, a, b
 			}
 		}

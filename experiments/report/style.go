@@ -16,13 +16,18 @@ import (
 
 // okabeIto tells strategies apart also for the colour-blind: the colours of Okabe and Ito (2008) that show on white, the
 // last a little lighter than black.
-var okabeIto = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xcc, 0x79, 0xa7, 0xff},
-	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff}, color.RGBA{0x44, 0x44, 0x44, 0xff},
+var okabeIto = []color.RGBA{
+	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
+	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x44, 0x44, 0x44, 0xff},
 }
 
-// seriesColour is that of strategy number i; where there are more of them than colours, dashes differ.
-func seriesColour(i int) color.Color { return okabeIto[i%len(okabeIto)] }
+// seriesColour is that of strategy number i. Where there are more of them than colours, dashes differ, and colours by so
+// little that only inline can tell.
+func seriesColour(i int) color.Color {
+	c := okabeIto[i%len(okabeIto)]
+	c.B -= uint8(i / len(okabeIto))
+	return c
+}
 
 var roundDashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}}
 
@@ -66,6 +71,7 @@ func label(points float64) draw.TextStyle {
 
 // dress sets the fonts and colours of axes, and adds a grid.
 func dress(p *plot.Plot) {
+	p.BackgroundColor = nil // that of what it is drawn on
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Tick.Label.Font, a.Tick.Label.Color, a.Padding = sans(9), ink, 0
 		a.LineStyle.Color, a.Tick.LineStyle.Color = axis, axis
@@ -102,6 +108,28 @@ func (d decades) Ticks(low, high float64) (ticks []plot.Tick) {
 				ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(round(v), 'f', -1, 64) + d.unit})
 			}
 		}
+	}
+	return ticks
+}
+
+// steps are some five ticks at round distances, labelled by so many times their value.
+type steps struct {
+	factor float64
+	unit   string
+}
+
+// Ticks implements plot.Ticker.
+func (s steps) Ticks(low, high float64) (ticks []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/5)))
+	for _, factor := range []float64{5, 2, 1} {
+		if (high-low)/(factor*step) >= 4 {
+			step *= factor
+			break
+		}
+	}
+	for i := int(math.Ceil(low/step - 1e-9)); float64(i) <= high/step+1e-9; i++ {
+		v := float64(i) * step
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(round(s.factor*v), 'f', -1, 64) + s.unit})
 	}
 	return ticks
 }

@@ -52,6 +52,11 @@ func textWidth(names []string) vg.Length {
 	return vg.Points(charWidth * float64(longest))
 }
 
+// fit makes cells large enough for the words along them.
+func (t *tiles) fit() {
+	t.cellHeight = max(t.cellHeight, max(textWidth([]string{t.rowsName})*1.1, vg.Points(64))/vg.Length(len(t.rows)))
+}
+
 // slanted reports whether the names of the columns are too long to stand side by side.
 func (t *tiles) slanted() bool { return textWidth(t.columns) > t.cellWidth-vg.Points(2) }
 
@@ -74,7 +79,7 @@ func (t *tiles) margins() (left, bottom vg.Length) {
 // size is that of the whole figure.
 func (t *tiles) size() (width, height vg.Length) {
 	left, bottom := t.margins()
-	return left + vg.Length(len(t.columns))*t.cellWidth + vg.Points(keyRoom), bottom + max(vg.Length(len(t.rows))*t.cellHeight, vg.Points(80)) + vg.Points(8)
+	return left + vg.Length(len(t.columns))*t.cellWidth + vg.Points(keyRoom), bottom + vg.Length(len(t.rows))*t.cellHeight + vg.Points(8)
 }
 
 // tips are the words for each cell in the order in which they are drawn.
@@ -168,7 +173,7 @@ func (t *tiles) names(c draw.Canvas, corner func(row, column int) vg.Point) {
 // drawKey draws the colours from low at the bottom to high at the top.
 func (t *tiles) drawKey(c draw.Canvas, top vg.Point) {
 	const steps = 32
-	height := max(vg.Length(len(t.rows))*t.cellHeight, vg.Points(60))
+	height := vg.Length(len(t.rows)) * t.cellHeight
 	for i := range steps {
 		share := (float64(i) + 0.5) / steps
 		fill := t.key.at(share)
