@@ -191,23 +191,22 @@ func TestRecordedSpace(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay counts evaluations of the cheap strategies on one core.
+// BenchmarkReplay counts evaluations of the cheap strategies on one core: whole runs, scored and with their curves.
 func BenchmarkReplay(b *testing.B) {
-	table := tables(b, "dedispersion-A100.json.gz")[0]
+	scored, err := replay.Score(tables(b, "dedispersion-W6600.json.gz")[0])
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, name := range []string{"random", "exhaustive"} {
 		b.Run("strategy="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			evaluations := 0
 			for b.Loop() {
-				s, err := bandit.New(name, table.Space, replay.Options(1))
+				r, err := scored.Play(b.Context(), name, 1)
 				if err != nil {
 					b.Fatal(err)
 				}
-				steps, err := replay.Run(b.Context(), table, s, math.Inf(1))
-				if err != nil {
-					b.Fatal(err)
-				}
-				evaluations += len(steps)
+				evaluations += r.Steps
 			}
 			b.ReportMetric(float64(evaluations)/b.Elapsed().Seconds(), "evaluations/s")
 		})

@@ -161,7 +161,7 @@ func (r *Report) overall() Figure {
 		}
 		one.series, one.name = s.series, s.Name
 		for i := range one.mean {
-			low = min(low, one.mean[i], max(one.low[i], lowest))
+			low = max(lowest, min(low, one.mean[i], one.low[i]))
 		}
 		curves = append(curves, one)
 	}

@@ -18,6 +18,9 @@ import (
 // mostValues is how many values of a parameter can still be told apart side by side.
 const mostValues = 64
 
+// steepest is how many times the optimum has the last colour: the slopes near the optimum are what searchers climb.
+const steepest = 5.0
+
 // landscape draws what a space looks like along the two parameters that matter most: the best that can be had with each
 // pair of their values. False where none varies by few enough values.
 func (r *Report) landscape(t int) (Figure, bool) {
@@ -34,16 +37,16 @@ func (r *Report) landscape(t int) (Figure, bool) {
 			worst = max(worst, ratio)
 		}
 	}
-	span := math.Log(min(worst, 5))
+	span := math.Log(min(worst, steepest))
 	colours, err := moreland.NewLuminance([]color.Color{color.RGBA{0x08, 0x2a, 0x5e, 0xff}, color.RGBA{0x2b, 0x8c, 0xbe, 0xff}, color.RGBA{0xfd, 0xf6, 0xdc, 0xff}})
 	if err != nil {
 		return Figure{}, false
 	}
 	colours.SetMin(0)
 	colours.SetMax(1)
-	high := fmt.Sprintf("%.2f x", math.Exp(span))
-	if worst > 5 {
-		high += " or more"
+	high := fmt.Sprintf("%.2f times", math.Exp(span))
+	if worst > steepest {
+		high = fmt.Sprintf("%g times or more", steepest)
 	}
 	m := &tiles{
 		rows: knobs[down].Values, columns: knobs[across].Values, rowsName: knobs[down].Name, columnName: knobs[across].Name,

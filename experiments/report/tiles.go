@@ -40,7 +40,7 @@ const (
 	charWidth  = 0.55 * tileFont // of sans, a little more than the mean
 	tilesSpace = 8               // between cells, names and key
 	keyWidth   = 12
-	keyRoom    = 86 // for the key and its words
+	keyRoom    = 106 // for the key and its words
 )
 
 // textWidth is about as wide as the longest of some names.
