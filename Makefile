@@ -27,7 +27,8 @@ tune: build ## tune this host for $(MODEL) within $(BUDGET) and print the config
 
 test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) test $$($(GO) list ./... | grep -v /cmd/)
+	$(GO) test ./cmd/... # alone, since its scripts measure
 
 check: lint race stress generate-check cross emulate browser fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, a browser, fuzz seeds
 
@@ -43,7 +44,8 @@ paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states o
 	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
 
 race: ## run the tests under the race detector, kernels on their shorter grid
-	$(GO) test -race -short -timeout 30m ./...
+	$(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -v /cmd/)
+	$(GO) test -race -short -timeout 30m ./cmd/...
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

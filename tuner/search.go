@@ -397,7 +397,7 @@ func (s *search) rivals() []target.Arm {
 	if s.learned != nil {
 		wanted = append(wanted, *s.learned)
 	}
-	ranked := s.ranked()
+	ranked := slices.DeleteFunc(s.ranked(), func(a target.Arm) bool { return a == s.standardArm }) // a busy host may rank the default first
 	wanted = append(wanted, leaders(ranked)...)
 	if len(ranked) > 0 {
 		wanted = append(wanted, s.baseArm)
@@ -406,7 +406,7 @@ func (s *search) rivals() []target.Arm {
 	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/s.decision())))
 	var list []target.Arm
 	for _, a := range wanted {
-		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
+		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) { // the heuristic may be the default
 			list = append(list, a)
 		}
 	}
@@ -492,6 +492,8 @@ func (s *search) settle(layout kernels.Layout) {
 	if !ok {
 		if layout == DefaultLayout && s.keeps(layout) {
 			s.verdict.Verdict = measure.Keep
+		} else {
+			s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("nothing in layout %s could be compared with the default by the end of the time", layout))
 		}
 		return
 	}
