@@ -27,12 +27,23 @@ type Figure struct {
 	tips          []string // what the areas that are filled first stand for
 }
 
+// headline is the room for the title in a file of its own. On a page it stands above.
+const headline = 22
+
+// drawAlone draws the figure under its title.
+func (f *Figure) drawAlone(c draw.Canvas) {
+	style := label(11)
+	style.XAlign = draw.XLeft
+	c.FillText(style, vg.Point{X: c.Min.X + vg.Points(8), Y: c.Max.Y - headline/2}, f.Title)
+	f.draw(draw.Crop(c, 0, 0, 0, -headline))
+}
+
 // WriteSVG writes the figure as a file of its own, on white.
 func (f *Figure) WriteSVG(w io.Writer) error {
-	canvas := vgsvg.New(f.width, f.height)
+	canvas := vgsvg.New(f.width, f.height+headline)
 	c := draw.New(canvas)
 	c.FillPolygon(paper, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
-	f.draw(c)
+	f.drawAlone(c)
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return fmt.Errorf("report: figure %s: %w", f.Name, err)
@@ -43,8 +54,8 @@ func (f *Figure) WriteSVG(w io.Writer) error {
 
 // WritePNG writes the figure as a picture of 144 dots an inch, on white.
 func (f *Figure) WritePNG(w io.Writer) error {
-	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(144), vgimg.UseBackgroundColor(paper))
-	f.draw(draw.New(canvas))
+	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height+headline), vgimg.UseDPI(144), vgimg.UseBackgroundColor(paper))
+	f.drawAlone(draw.New(canvas))
 	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {
 		return fmt.Errorf("report: figure %s: %w", f.Name, err)
 	}
