@@ -102,6 +102,9 @@ func (a *app) replay(ctx context.Context, f replayFlags, files []string) error {
 // the time at 100. 400 takes 250 MB on eight spaces.
 const gcPercent = 400
 
+// mostSeeds keeps the memory of a run, a kilobyte, from adding up to that of the machine.
+const mostSeeds = 10000
+
 // settle finds out what is wrong before anything is played.
 func (f *replayFlags) settle() error {
 	for i, name := range f.x.Strategies {
@@ -115,8 +118,8 @@ func (f *replayFlags) settle() error {
 	switch {
 	case len(f.x.Strategies) == 0:
 		return usage(fmt.Errorf("--strategies: want at least one of %s", strings.Join(bandit.Names(), ", ")))
-	case f.x.Seeds < 1:
-		return usage(fmt.Errorf("--seeds %d: want 1 or more", f.x.Seeds))
+	case f.x.Seeds < 1 || f.x.Seeds > mostSeeds:
+		return usage(fmt.Errorf("--seeds %d: want 1 to %d", f.x.Seeds, mostSeeds))
 	case f.x.Workers < 0:
 		return usage(fmt.Errorf("--workers %d: want 1 or more", f.x.Workers))
 	case f.x.Workers == 0:

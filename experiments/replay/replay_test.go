@@ -80,6 +80,7 @@ func TestReadRefuses(t *testing.T) {
 		"no JSON":        {"hello", "replay: table t: t4: read: line 1"},
 		"no entry":       {small[:strings.Index(small, "{\n")+len("{\n")], "no whole entry"},
 		"recorded twice": {twice, "all different"},
+		"negative cost":  {strings.Replace(small, `"compile_time": 100`, `"compile_time": -200`, 1), `entry 16,0,"b": cost of the evaluation -`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := replay.Read("t", strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -51,7 +52,11 @@ func read(r io.Reader) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, newRow(&e))
+		r := newRow(&e)
+		if !(r.cost >= 0 && r.cost <= math.MaxFloat64) {
+			return nil, fmt.Errorf("entry %s: cost of the evaluation %v: want times of 0 or more", strings.Join(e.Values, ","), r.cost)
+		}
+		rows = append(rows, r)
 		settings = append(settings, e.Values)
 	}
 	if len(rows) == 0 {

@@ -135,13 +135,14 @@ func (t *tiles) write(c draw.Canvas, cell tile, a, b vg.Point) {
 	}
 }
 
-// on is a colour that shows on another one: white or nearly black.
+// on is the one of white and black that shows better on a colour, by the relative luminance of WCAG 2.
 func on(fill color.Color) color.Color {
 	if fill == nil {
 		return ink
 	}
 	n := color.NRGBAModel.Convert(fill).(color.NRGBA)
-	if 0.299*float64(n.R)+0.587*float64(n.G)+0.114*float64(n.B) < 140 { // luma of ITU-R BT.601
+	linear := func(channel uint8) float64 { return math.Pow((float64(channel)/255+0.055)/1.055, 2.4) }
+	if 0.2126*linear(n.R)+0.7152*linear(n.G)+0.0722*linear(n.B) < 0.179 { // where the contrast with both is 4.6
 		return paper
 	}
 	return color.Gray{0x11}
