@@ -13,7 +13,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
+.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) test $$($(GO) list ./... | grep -v /cmd/)
 	$(GO) test ./cmd/... # alone, since its scripts measure
 
-check: lint race stress generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+check: lint race stress generate-check cross emulate browser fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, a browser, fuzz seeds
 
 # The hard tests of the history, each of which prints a line with what it counted. A stage of them can be run alone, and
 # each figure set: make paranoid STAGES=TestKilled KILLS=5000
@@ -63,6 +63,7 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags hyperparameters ./bandit
+	$(GO) vet -tags browser ./experiments/report
 	$(GO) run $(STATICCHECK) ./...
 
 generate: ## regenerate the assembly from its generators
@@ -104,6 +105,9 @@ emulate-avxvnni:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
 	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
+browser: ## open a report of replay in a browser (chromium) and look at every plot
+	$(GO) test -tags browser -count 1 -run Browser ./experiments/report
+
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
 	@set -e; pkgs=$$($(GO) list ./...); for pkg in $$pkgs; do \
@@ -118,10 +122,11 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules, and install the emulators of make check from Debian's packages (as root)
+deps: ## download the Go modules, and install the emulators and the browser of make check from Debian's packages (as root)
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
 	kernels/_emulate/install.sh
+	experiments/report/_browser/install.sh
 
 clean: ## remove what was built
 	rm -rf bin

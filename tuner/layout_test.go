@@ -326,7 +326,7 @@ func TestTheDefaultIsNoRivalOfItself(t *testing.T) {
 	}
 	m, _ := model.Preset(anyModel)
 	p := Problem{Host: *fourCores(), Model: m, Objective: ObjectiveDecode, Target: "cpu"}
-	space, err := p.space(target.Decode)
+	space, err := p.Space(target.Decode)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 
 	"experiments/score":                        {},
 	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
-	"experiments/2026-11-scoreboard":           {"bandit", "experiments/replay"},
+	"experiments/report":                       {"experiments/replay"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 	// It records the spaces of the real tuner on the real target, and judges the searches of the tuner on them.

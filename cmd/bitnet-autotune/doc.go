@@ -14,8 +14,9 @@ document; log lines and progress go to stderr. An error is one line that names w
 
 # Caveats
 
-A verb that only reads (probe, models, inspect, config, explain, verify, bench, history list, show, export, check, fleet
-push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with code 4.
+A verb that only reads (probe, models, inspect, config, explain, verify, bench, replay, history list, show, export, check,
+fleet push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with
+code 4.
 
 # Decisions
 
@@ -42,7 +43,11 @@ which few servers have. Its axis labels take up room as if a logarithmic scale w
 2026-11-21: a format that only one verb prints is an annotation of that verb; every other verb refuses it as wrong use. The
 road not taken is a flag of that verb which hides the global one: BITNET_AUTOTUNE_FORMAT would mean two things.
 
-2026-11-21: an interrupted bench prints what it has and ends with code 3, as a tune that could not decide does.
+2026-11-21: an interrupted bench or replay prints what it has and ends with code 3, as a tune that could not decide does.
+
+2026-11-21: replay is a verb, and the program of experiments/2026-11-scoreboard is no more: two programs that play the same
+experiment would differ in what they print. Without --seeds it plays ten, which shows the order of the strategies in a
+minute or so; a score that is quoted wants a hundred.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */

@@ -194,7 +194,7 @@ func TestTableSumsSamplesUp(t *testing.T) {
 	if scored.Score.Optimum != 1 {
 		t.Errorf("optimum %v; want 1", scored.Score.Optimum)
 	}
-	if result, err := scored.Play("auto", 1); err != nil || result.FinalRatio < 1 {
+	if result, err := scored.Play(t.Context(), "auto", 1); err != nil || result.FinalRatio < 1 {
 		t.Errorf("auto: %+v, error %v; want a ratio of at least 1", result, err)
 	}
 }
