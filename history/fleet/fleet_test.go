@@ -633,7 +633,7 @@ func TestFromLearned(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	for certificate, want := range map[string]int{
 		`{}`: 0,
-		`{"regimes":[{"verdict":"ADOPT","duel_blocks":10},{"verdict":"INCONCLUSIVE","duel_blocks":99},{"verdict":"KEEP_DEFAULT","duel_blocks":5}]}`: 15,
+		`{"regimes":[{"verdict":"ADOPT","duel_blocks":10},{"verdict":"INCONCLUSIVE","duel_blocks":99},{"verdict":"KEEP_DEFAULT","duel_blocks":5}]}`:   15,
 		`{"regimes":[{"verdict":"ADOPT","duel_blocks":10}],"inherited":[{"verdict":"KEEP_DEFAULT","duel_blocks":7},{"verdict":"","duel_blocks":99}]}`: 17,
 	} {
 		var e Entry
