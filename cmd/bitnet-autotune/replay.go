@@ -85,7 +85,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, files []string) error {
 	results, err := f.x.Run(ctx)
 	took := time.Since(started)
 	p.clear()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	rep := report.New(&f.x, results, took)
