@@ -31,16 +31,28 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 
 check: lint race stress generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
 
-# The hard tests of the history, each of which prints what it counted. A stage of paranoid can be run alone:
-# make paranoid STAGES=TestKilled
+# The hard tests of the history, each of which prints a line with what it counted. A stage of them can be run alone, and
+# each figure set: make paranoid STAGES=TestKilled KILLS=5000
 STAGES  := TestKilled|TestCorruptFiles|TestCut|TestFullDisk|TestInjected|TestContention|TestReadersDoNotWait|TestScale|TestPower
-REPORT  := grep -v '^=== '
+HARDEST  = set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' $(BOUNDS) -kills $(KILLS) \
+	-corruptions $(CORRUPTIONS) -contend $(CONTEND) -records $(RECORDS) -states $(STATES) | awk -f history/_stress/summary.awk
 
+stress: KILLS := 100
+stress: CORRUPTIONS := 10
+stress: CONTEND := 10
+stress: RECORDS := 200000
+stress: STATES := 2000
 stress: ## the history killed, damaged, cut, starved and filled, a short version
-	@set -o pipefail; $(GO) test ./history -count 1 -v -run '$(STAGES)' -kills 100 -corruptions 10 -records 200000 -states 2000 | $(REPORT)
+	@$(HARDEST)
 
-paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states of a power failure, 10 million records
-	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
+paranoid: KILLS := 800
+paranoid: CORRUPTIONS := 131
+paranoid: CONTEND := 100
+paranoid: RECORDS := 10000000
+paranoid: STATES := 44000
+paranoid: BOUNDS := -paranoid
+paranoid: ## the same in full: 1,000 kills, 3,406 damaged files, 44,000 states of a power failure, 10 million records
+	@$(HARDEST)
 
 race: ## run the tests under the race detector, kernels on their shorter grid
 	$(GO) test -race -short -timeout 30m ./...
