@@ -212,7 +212,8 @@ func (s *search) noise(ctx context.Context) error {
 	return err
 }
 
-// starts are the arms asked for first: the heuristic, the default, and what an earlier run proved.
+// starts are the arms asked for first: the heuristic, the default, what an earlier run proved, and what other hosts of
+// this class did.
 func (s *search) starts() []bandit.Point {
 	var points []bandit.Point
 	add := func(a target.Arm) {
@@ -234,6 +235,9 @@ func (s *search) starts() []bandit.Point {
 		if _, inside := pointOf(s.space, v.Best); inside {
 			s.learned = &v.Best
 		}
+	}
+	for _, a := range s.hinted() {
+		add(a)
 	}
 	return points
 }
@@ -364,6 +368,7 @@ func statusOf(err error) bandit.Status {
 // choice, and decides. The intervals are widened for the number of finalists (Bonferroni), since the best is taken.
 // Where an earlier run proved an arm, nothing is decided unless that arm could be compared again, or turned out wrong.
 func (s *search) duel(ctx context.Context) {
+	s.late(ctx)
 	rivals := s.rivals()
 	s.unrivalled = len(rivals) == 0
 	var duels []contender
@@ -391,7 +396,8 @@ type contender struct {
 
 // rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved, the
 // strategy's best of each layout, that of the default's first, since it is the answer where another one is not proven
-// throughout; the heuristic, so that a search misled by a busy host is put right; and more of the strategy's.
+// throughout; what another host of this class proved; the heuristic, so that a search misled by a busy host is put right;
+// and more of the strategy's.
 func (s *search) rivals() []target.Arm {
 	var wanted []target.Arm
 	if s.learned != nil {
@@ -399,11 +405,13 @@ func (s *search) rivals() []target.Arm {
 	}
 	ranked := s.ranked()
 	wanted = append(wanted, leaders(ranked)...)
+	hinted := s.hinted()
+	wanted = append(wanted, hinted[:min(1, len(hinted))]...)
 	if len(ranked) > 0 {
 		wanted = append(wanted, s.baseArm)
 	}
 	wanted = append(wanted, ranked...)
-	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/s.decision())))
+	most := min(max(finalists, len(s.problem.layouts()))+min(1, len(hinted)), max(1, int(s.end.Sub(s.now())/s.decision())))
 	var list []target.Arm
 	for _, a := range wanted {
 		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
