@@ -14,8 +14,8 @@ document; log lines and progress go to stderr. An error is one line that names w
 
 # Caveats
 
-A verb that only reads (probe, models, inspect, config, explain, verify, bench, history list, show, export, check)
-never creates or changes the store. One tune at a time measures with a store; a second one ends with code 4.
+A verb that only reads (probe, models, inspect, config, explain, verify, bench, history list, show, export, check, fleet
+push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with code 4.
 
 # Decisions
 
@@ -32,6 +32,9 @@ would hide a misspelt one.
 decimals: its format has a version, and a build that reads version 1 must read what this one writes.
 
 2026-11-21: github.com/rs/zerolog writes the log lines, for people on stderr. The library packages do not log.
+
+2026-11-21: the password of a fleet is in BITNET_AUTOTUNE_FLEET_PASSWORD and nowhere else: a flag stands in the list of
+processes. Hosts of a fleet are counted by a keyed hash of /etc/machine-id, which leaves the id itself here.
 
 2026-11-21: gonum.org/v1/plot draws the roofline of bench as SVG. The road not taken is to print the points for gnuplot,
 which few servers have. Its axis labels take up room as if a logarithmic scale were linear, so we write them ourselves.

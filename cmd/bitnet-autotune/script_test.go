@@ -30,9 +30,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"bitnet-autotune": main})
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
+
+// scripts runs the scripts in a directory.
+func scripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Dir: dir, UpdateScripts: *update, RequireExplicitExec: true,
 		Setup: isolate,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,
@@ -44,6 +47,11 @@ func TestScripts(t *testing.T) {
 			"scribble": scribble,
 			"flip":     flip,
 			"field":    setField,
+			"learn":    learn,
+			"etcd":     startEtcd,
+
+			"grep-tree":    grepTree,
+			"corrupt-tree": corruptTree,
 		},
 	})
 }
@@ -194,11 +202,11 @@ func TestEveryVerbHasHelpWithExamples(t *testing.T) {
 	}
 }
 
-// BITNET_AUTOTUNE_CONFIG names the config file, and BITNET_AUTOTUNE_DISABLE hides instruction sets: a flag of that name
-// would be filled from it.
+// BITNET_AUTOTUNE_CONFIG names the config file, BITNET_AUTOTUNE_DISABLE hides instruction sets, and
+// BITNET_AUTOTUNE_FLEET_PASSWORD is a secret: a flag of that name would be filled from it.
 func TestNoFlagHasTheNameOfAVariable(t *testing.T) {
 	for _, verb := range verbs((&app{}).root()) {
-		for _, name := range []string{"config", "disable", "require"} {
+		for _, name := range []string{"config", "disable", "require", "fleet-password"} {
 			if verb.Flags().Lookup(name) != nil {
 				t.Errorf("%s: --%s would be filled from BITNET_AUTOTUNE_%s", verb.CommandPath(), name, strings.ToUpper(name))
 			}
@@ -227,6 +235,7 @@ func TestExitCodes(t *testing.T) {
 		{tuner.ErrNoBudget, exitBusy},
 		{tuner.ErrBadBudget, exitUsage},
 		{tuner.ErrNothingLearned, exitInconclusive},
+		{tuner.ErrNothingShared, exitInconclusive},
 		{model.ErrUnknown, exitUsage},
 		{context.Canceled, exitError},
 		{history.ErrCorrupt, exitError},
