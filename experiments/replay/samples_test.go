@@ -152,6 +152,9 @@ func TestSearchStandsBeforeEachNewPoint(t *testing.T) {
 				if run[i].Blocks <= run[i-1].Blocks || run[i].Elapsed <= run[i-1].Elapsed {
 					t.Errorf("after %d points %+v, before that %+v; want more blocks and time", i+1, run[i], run[i-1])
 				}
+				if run[i].Tried > run[i-1].Tried {
+					t.Errorf("after %d points the best tried is %v, before that %v; want no worse", i+1, run[i].Tried, run[i-1].Tried)
+				}
 			}
 		})
 	}
