@@ -21,7 +21,8 @@ type line struct {
 	outcome
 }
 
-// journal is the outcomes so far, in a file too if it has one, so that a study can be done in parts.
+// journal is the outcomes so far, in a file too if it has one, so that a study can be done in parts, one after the other: two
+// processes would damage the file.
 type journal struct {
 	mu       sync.Mutex
 	file     *os.File

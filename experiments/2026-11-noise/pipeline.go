@@ -23,10 +23,10 @@ var pipelines = []pipeline{
 	{"lucky minimum: one run each, the least", once(1, slices.Min[[]float64])},
 	{"minimum of 7 runs each, the least", once(usualRepeats, slices.Min[[]float64])},
 	{"median of 7 runs each, the least", once(usualRepeats, median)},
-	{"racing with one run a question", raced("auto", single)},
-	{"racing with one run a question, then a duel", duelled("auto", single)},
-	{"racing with paired blocks", raced("auto", paired)},
-	{"racing with paired blocks, then a duel", duelled("auto", paired)},
+	{"racing with one run a question", raced("bayes", single)},
+	{"racing with one run a question, then a duel", duelled("bayes", single)},
+	{"racing with paired blocks", raced("bayes", paired)},
+	{"racing with paired blocks, then a duel", duelled("bayes", paired)},
 	{"successive halving with paired blocks, then a duel", duelled("halving", paired)},
 }
 
