@@ -13,7 +13,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni fuzz bench cover deps clean
+.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,28 +27,44 @@ tune: build ## tune this host for $(MODEL) within $(BUDGET) and print the config
 
 test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) test $$($(GO) list ./... | grep -v /cmd/)
+	$(GO) test ./cmd/... # alone, since its scripts measure
 
-check: lint race stress generate-check cross emulate fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, fuzz seeds
+check: lint race stress generate-check cross emulate browser fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, a browser, fuzz seeds
 
-# The hard tests of the history, each of which prints what it counted. A stage of paranoid can be run alone:
-# make paranoid STAGES=TestKilled
+# The hard tests of the history, each of which prints a line with what it counted. A stage of them can be run alone, and
+# each figure set: make paranoid STAGES=TestKilled KILLS=5000
 STAGES  := TestKilled|TestCorruptFiles|TestCut|TestFullDisk|TestInjected|TestContention|TestReadersDoNotWait|TestScale|TestPower
-REPORT  := grep -v '^=== '
+HARDEST  = set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' $(BOUNDS) -kills $(KILLS) \
+	-corruptions $(CORRUPTIONS) -contend $(CONTEND) -records $(RECORDS) -states $(STATES) | awk -f history/_stress/summary.awk
 
-stress: ## the history killed, damaged, cut, starved and filled, a short version
-	@set -o pipefail; $(GO) test ./history -count 1 -v -run '$(STAGES)' -kills 100 -corruptions 10 -records 200000 -states 2000 | $(REPORT)
+stress: KILLS := 100
+stress: CORRUPTIONS := 10
+stress: CONTEND := 10
+stress: RECORDS := 200000
+stress: STATES := 2000
+stress: ## the history killed, damaged, cut, starved and filled, a short version, and the fleet's etcd killed, full and slow
+	@$(HARDEST)
+	BITNET_AUTOTUNE_REQUIRE=etcd $(GO) test -count 1 ./history/fleet
 
-paranoid: ## the same in full: 1,000 kills, 3,120 damaged files, 44,000 states of a power failure, 10 million records
-	@set -o pipefail; $(GO) test ./history -count 1 -v -timeout 6h -run '$(STAGES)' -paranoid -kills 800 -corruptions 120 -contend 100 -records 10000000 -states 44000 | $(REPORT)
+paranoid: KILLS := 800
+paranoid: CORRUPTIONS := 131
+paranoid: CONTEND := 100
+paranoid: RECORDS := 10000000
+paranoid: STATES := 44000
+paranoid: BOUNDS := -paranoid
+paranoid: ## the same in full: 1,000 kills, 3,406 damaged files, 44,000 states of a power failure, 10 million records
+	@$(HARDEST)
 
 race: ## run the tests under the race detector, kernels on their shorter grid
-	$(GO) test -race -short -timeout 30m ./...
+	$(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -v /cmd/)
+	$(GO) test -race -short -timeout 30m ./cmd/...
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags hyperparameters ./bandit
+	$(GO) vet -tags browser ./experiments/report
 	$(GO) run $(STATICCHECK) ./...
 
 generate: ## regenerate the assembly from its generators
@@ -90,6 +106,9 @@ emulate-avxvnni:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
 	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
+browser: ## open a report of replay in a browser (chromium) and look at every plot
+	$(GO) test -tags browser -count 1 -run Browser ./experiments/report
+
 FUZZTIME ?= 5s
 fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
 	@set -e; pkgs=$$($(GO) list ./...); for pkg in $$pkgs; do \
@@ -104,10 +123,12 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules, and install the emulators of make check from Debian's packages (as root)
+deps: ## download the Go modules, and install what make check needs from Debian's packages (as root): emulators, a browser, etcd
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
 	kernels/_emulate/install.sh
+	experiments/report/_browser/install.sh
+	history/fleet/_etcd/install.sh
 
 clean: ## remove what was built
 	rm -rf bin

@@ -65,7 +65,8 @@ func TestHyperparameters(t *testing.T) {
 				continue
 			}
 			bandit.Choose(settings)
-			results, err := replay.PlayAll(t.Context(), []replay.Scored{space}, []string{"auto"}, 0, *hyperSeeds, runtime.NumCPU())
+			x := replay.Experiment{Tables: []replay.Scored{space}, Strategies: []string{"auto"}, Seeds: *hyperSeeds, Workers: runtime.NumCPU()}
+			results, err := x.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

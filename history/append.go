@@ -135,10 +135,15 @@ func (s *Store) Records(ctx context.Context, f Filter, fn func(Record) error) er
 	if err != nil {
 		return fmt.Errorf("history: read records: filter: %w", err)
 	}
+	keep := f.matches
+	if f.Host != "" && f.Model != "" && f.Target != "" && f.Regime != "" && f.Run == 0 {
+		keep = nil // the prefix says it all
+	}
 	var damaged []error
 	var stop error
-	err = s.scan(ctx, bucketSample, prefix, f.matches, func(key, value []byte) error {
-		r, err := decodeRecord(key, value)
+	var d decoder
+	err = s.scan(ctx, bucketSample, prefix, keep, func(key, value []byte) error {
+		r, err := d.decode(key, value)
 		if err != nil {
 			damaged = append(damaged, err)
 			return nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 )
 
 // Export writes the records that f matches as JSONL: one Record a line, in the order of Records, under the JSON names
@@ -37,30 +38,42 @@ const importBatch = 500
 // no record ends it with an error that names the line; the lines before it are stored, and repeating the import after
 // mending it adds only the rest.
 func (s *Store) Import(ctx context.Context, r io.Reader) (n int, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), 4*maxValueBytes)
+	line := 0
+	return s.importAll(ctx, "lines", &line, lines(r, &line))
+}
+
+// ImportRecords stores records from elsewhere and returns how many were new. The first error ends it; the records before
+// it are stored.
+func (s *Store) ImportRecords(ctx context.Context, records iter.Seq2[Record, error]) (n int, err error) {
+	at := 0
+	return s.importAll(ctx, "records", &at, func(yield func(Record, error) bool) {
+		for rec, err := range records {
+			if at++; !yield(rec, err) {
+				return
+			}
+		}
+	})
+}
+
+// importAll stores records in batches; at is where the one at hand stands, in units for the errors.
+func (s *Store) importAll(ctx context.Context, units string, at *int, records iter.Seq2[Record, error]) (n int, err error) {
 	var batch []Record
-	var bad error
-	line, first := 0, 1
+	first := 1
 	store := func() error {
-		verb := fmt.Sprintf("import: lines %d to %d", first, line)
+		verb := fmt.Sprintf("import: %s %d to %d", units, first, *at)
 		pairs, err := encodeAll(verb, batch)
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
 		added, err := s.addPairs(ctx, verb, pairs)
-		n, first, batch = n+added, line+1, batch[:0]
+		n, first, batch = n+added, *at+1, batch[:0]
 		return err
 	}
-	for bad == nil && lines.Scan() {
-		line++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		rec, err := parseLine(lines.Bytes())
-		if err != nil {
-			bad = fmt.Errorf("history: import: line %d: %w", line, err)
-			continue
+	var bad error
+	for rec, err := range records {
+		if bad = err; bad != nil {
+			bad = fmt.Errorf("history: import: %w", bad)
+			break
 		}
 		if batch = append(batch, rec); len(batch) == importBatch {
 			if err := store(); err != nil {
@@ -68,13 +81,34 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (n int, err error) {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		bad = fmt.Errorf("history: import: line %d: %w", line+1, err)
-	}
 	if err := store(); err != nil {
 		return n, err
 	}
 	return n, bad
+}
+
+// lines returns the records of a JSONL file and counts its lines.
+func lines(r io.Reader, line *int) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		text := bufio.NewScanner(r)
+		text.Buffer(make([]byte, 0, 64<<10), 4*maxValueBytes)
+		for text.Scan() {
+			*line++
+			if len(bytes.TrimSpace(text.Bytes())) == 0 {
+				continue
+			}
+			rec, err := parseLine(text.Bytes())
+			if err != nil {
+				err = fmt.Errorf("line %d: %w", *line, err)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+		if err := text.Err(); err != nil {
+			yield(Record{}, fmt.Errorf("line %d: %w", *line+1, err))
+		}
+	}
 }
 
 // parseLine reads one record and makes sure that it could be stored.

@@ -73,22 +73,29 @@ func (k sampleKey) encode() ([]byte, error) {
 
 // parseSampleKey is the inverse of encode.
 func parseSampleKey(key []byte) (sampleKey, error) {
-	bad := fmt.Errorf("%w: key %x is no sample's", ErrCorrupt, key)
 	if len(key) < 2*fingerprintBytes+sampleTailBytes {
-		return sampleKey{}, bad
+		return sampleKey{}, noSample(key)
 	}
 	names, tail := key[2*fingerprintBytes:len(key)-sampleTailBytes], key[len(key)-sampleTailBytes:]
 	target, rest, ok := bytes.Cut(names, []byte{0})
 	if !ok || len(rest) == 0 || bytes.IndexByte(rest, 0) != len(rest)-1 {
-		return sampleKey{}, bad
+		return sampleKey{}, noSample(key)
 	}
-	return sampleKey{
+	k := sampleKey{
 		host:   hex.EncodeToString(key[:fingerprintBytes]),
 		model:  hex.EncodeToString(key[fingerprintBytes : 2*fingerprintBytes]),
 		target: string(target),
 		regime: string(rest[:len(rest)-1]),
-		config: binary.BigEndian.Uint64(tail),
-		run:    binary.BigEndian.Uint64(tail[8:]),
-		seq:    binary.BigEndian.Uint32(tail[16:]),
-	}, nil
+	}
+	k.parseTail(tail)
+	return k, nil
 }
+
+// parseTail reads the numbers at the end of a key.
+func (k *sampleKey) parseTail(tail []byte) {
+	k.config = binary.BigEndian.Uint64(tail)
+	k.run = binary.BigEndian.Uint64(tail[8:])
+	k.seq = binary.BigEndian.Uint32(tail[16:])
+}
+
+func noSample(key []byte) error { return fmt.Errorf("%w: key %x is no sample's", ErrCorrupt, key) }

@@ -154,7 +154,7 @@ func TestScale(t *testing.T) {
 	}{
 		{"open", func(f scaleFigures) int { return f.open }, 50_000, 0},
 		{"lookup of 100 records, median", func(f scaleFigures) int { return f.lookup }, 1000, 0},
-		{"lookup of 100 records, p99", func(f scaleFigures) int { return f.lookup99 }, 0, 0},
+		{"lookup of 100 records, p99", func(f scaleFigures) int { return f.lookup99 }, 2000, 0}, // 0.7 to 1.0 ms on two quiet cores; several times that where others use them, with few records as with many
 		{"append of 10 records, median", func(f scaleFigures) int { return f.append }, 0, 5},
 	} {
 		few, many := median(small, figure.of), median(large, figure.of)

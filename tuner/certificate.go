@@ -38,6 +38,9 @@ type Certificate struct {
 	Note        string          `json:"note"`
 	Warnings    []string        `json:"warnings"`
 	Interrupted bool            `json:"interrupted"`
+	Fleet       string          `json:"fleet,omitempty"` // what the run took from the fleet and gave to it
+	// Received says how a config was checked here that another host proved; nil where this host did.
+	Received *Received `json:"received,omitempty"`
 }
 
 // Rated is a configuration with its measured rates in tokens per second; 0 where a regime was not measured.

@@ -18,6 +18,11 @@ least where there is time for them, meet the default on fresh samples, the layou
 and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was proven is
 published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
+With Options.Fleet hosts of one class share what they learned. Tune begins with what the others know, lets one host of
+the class tune at a time (Budget.FleetWait says how long the others wait), and offers its own result. Receive takes a
+config without tuning: it is verified here bit for bit and compared with the default before Plan answers with it, as
+near_host. Share offers what was learned before.
+
 # Caveats
 
 Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
@@ -77,6 +82,24 @@ first version kept serving a proven arm whose later verification failed.
 
 2026-11-21: What a site ships (Options.Prior) answers below everything in the own store, as near_host even where the
 host is identical: it was proven on another machine. Importing it into the store would have made it "measured here".
+
+2026-11-21: A config from a fleet is a hint. It must be possible here, give the right bits here, and not be proven slower
+than the default here, in a third of a duel's blocks: no gain has to be proven, only a loss not to be missed. In a tune it
+is an arm to begin with and a rival of the duel, and wins only as any other arm does. Which arms other hosts found wrong
+is not believed either: it would let one host take arms from all.
+
+2026-11-21: The class of a host in a fleet is its identity and how many cores may be used: a container with 2 of 64 cores
+and the whole machine are two problems, which a bound on threads alone does not tell. What was learned under
+Budget.MaxThreads is not shared.
+
+2026-11-21: What was received is kept as a learned config with a field more in its envelope, "origin", so that it never
+replaces what was measured here, nor one that was refused one that is in use. A refused one is kept so that it is not
+checked twice: again only under other limits or another condition. The road not taken is a bucket of its own in the
+history: a new format for what is a learned config in all but its origin.
+
+2026-11-21: Whatever the fleet does, a run comes to the same certificate as without it, with one line more; so it is asked
+between the steps of a run, and while measuring nothing runs but the renewal of the turn, a request every 8 s. The road
+not taken is to watch it for the result of whoever has the turn, whose wake-ups would be in the samples. Waiting for another host comes before the budget and is off by default: it can be in vain.
 
 2026-11-21: A changed condition (governor, microcode, kernel release, …) keeps the answer, doubles its interval on the
 scale of logarithms and asks for a check (Plan.Recheck). Dropping the answer would tune anew after each kernel update;

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
@@ -306,5 +307,46 @@ func TestVerifyHoldsTheLayoutOfTheAnswer(t *testing.T) {
 		if _, err := tuner.Verify(t.Context(), anyModel, time.Minute); err != nil || !slices.Contains(held, layout) {
 			t.Errorf("%s: %v, held %v", layout, err, held)
 		}
+	}
+}
+
+// recommends is a strategy that has made up its mind.
+type recommends []bandit.Point
+
+func (recommends) Ask(int) []bandit.Trial           { return nil }
+func (recommends) Tell(...bandit.Trial)             {}
+func (r recommends) Recommend(k int) []bandit.Point { return r[:min(k, len(r))] }
+
+// On a busy host the default may come out first in the search. With time for one duel, it goes to the best of the others in
+// the default's layout: that regime would else be compared in no layout that every host can use.
+func TestTheDefaultIsNoRivalOfItself(t *testing.T) {
+	other, ok := rival(t)
+	if !ok {
+		other = DefaultLayout
+	}
+	m, _ := model.Preset(anyModel)
+	p := Problem{Host: *fourCores(), Model: m, Objective: ObjectiveDecode, Target: "cpu"}
+	space, err := p.Space(target.Decode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard := p.Default().Arm(target.Decode)
+	better := p.in(DefaultLayout).Heuristic().Arm(target.Decode)
+	better.Threads = 1
+	var order recommends
+	for _, a := range []target.Arm{standard, p.in(other).Heuristic().Arm(target.Decode), better} {
+		point, ok := pointOf(space, a)
+		if !ok {
+			t.Fatalf("%s is not in the space", a)
+		}
+		order = append(order, point)
+	}
+	now := time.Now()
+	s := &search{
+		tune: &tune{problem: p, now: func() time.Time { return now }}, regime: target.Decode, space: space, strategy: order,
+		standardArm: standard, baseArm: p.Heuristic().Arm(target.Decode), round: time.Second, end: now,
+	}
+	if rivals := s.rivals(); len(rivals) != 1 || rivals[0] != better {
+		t.Errorf("rivals %v, want %s alone", rivals, better)
 	}
 }

@@ -56,6 +56,8 @@ type candidate struct {
 	ok     bool
 	entry  *history.Learned // what it was learned as; nil for a pin and the heuristic
 	proof  Certificate      // of entry
+	// received: another host of this class proved it, and it was checked on this one.
+	received bool
 }
 
 // plan picks the surest candidate for p out of a snapshot, which may be nil.
@@ -165,6 +167,9 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 		c.reason = "the certificate of a learned config does not parse: " + err.Error()
 		return c
 	}
+	if c.received = c.proof.Received != nil && len(identity) == 0 && from == ""; c.received {
+		c.source = NearHost
+	}
 	if l.Signature != kernels.Signature() {
 		c.reason = "what was learned is of another kernel table (" + l.Signature + "); run tune to renew it"
 		return c
@@ -177,7 +182,10 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 	if from != "" {
 		c.reason = "from the site prior " + from + ": " + c.reason
 	}
-	if c.source == NearHost && p.narrower(c.plan.Config) {
+	if c.received && c.proof.Received.Verdict == Failed {
+		return c
+	}
+	if c.source == NearHost && !c.received && p.narrower(c.plan.Config) {
 		c.reason += "; passed over because it knows no kernel as wide as this host's"
 		return c
 	}
@@ -194,6 +202,8 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 	l := c.entry
 	measured := fmt.Sprintf("measured on %s for %s with %d arms known", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Evaluations)
 	switch {
+	case c.received:
+		c.reason = c.proof.Received.sentence(measured)
 	case c.source == NearHost && len(identity) == 0:
 		c.reason = measured + " on another host of this kind"
 	case c.source == NearHost:
@@ -205,19 +215,23 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 		c.plan.MeasuredAt, c.plan.Evaluations, c.plan.Ratio = l.MeasuredAt, l.Evaluations, c.proof.Ratio
 		c.plan.LayoutReason = c.proof.layoutReason()
 	}
-	if open := c.proof.unproven(); open != "" {
+	if open := c.proof.unproven(); open != "" && !c.received { // of which all was checked
 		c.reason += "; " + open + " from facts alone, not measured or not decided"
 	}
 	if c.source != Measured {
 		c.plan.Config = p.rebound(c.plan.Config, *l)
 	}
 	p.recheck(c)
+	if c.received && len(envelope) > 0 {
+		c.plan.Recheck = slices.Concat(envelope, c.plan.Recheck)
+		c.reason += "; re-bounded since, because " + strings.Join(envelope, ", ") + " changed"
+	}
 }
 
 // recheck notes what may have shifted a measurement since it was taken. A changed condition leaves the answer and
 // doubles its interval.
 func (p Problem) recheck(c *candidate) {
-	if c.source == NearHost {
+	if c.source == NearHost && !c.received {
 		c.plan.Recheck = []string{"host"}
 		return
 	}

@@ -61,7 +61,7 @@ func (p Problem) proven(snapshot *history.Snapshot, r target.Regime) (RegimeVerd
 func (p Problem) wrong(snapshot *history.Snapshot) []target.Arm {
 	var list []target.Arm
 	for _, c := range p.learned(snapshot) {
-		if c.source == NearHost || c.entry.Signature != kernels.Signature() {
+		if c.source == NearHost && !c.received || c.entry.Signature != kernels.Signature() {
 			continue
 		}
 		for _, a := range c.proof.Wrong {

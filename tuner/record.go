@@ -129,8 +129,9 @@ func (r *tune) publish(cert *Certificate) error {
 	defer r.tuner.forget()
 	var learned *history.Learned
 	cert.summarise(r.now().Sub(r.started))
-	if publishes := cert.Verdict != measure.Inconclusive || r.newWrong; publishes && r.store != nil {
-		if r.problem.threads() < r.problem.Host.CPU.UsableCores {
+	keeper := r.store != nil || r.tuner.opt.Fleet != nil
+	if publishes := cert.Verdict != measure.Inconclusive || r.newWrong; publishes && keeper {
+		if r.bounded() {
 			r.warn(fmt.Sprintf("not published: it holds for at most %d of %d threads; pin it to use it", r.problem.threads(), r.problem.Host.CPU.UsableCores))
 		} else {
 			learned = r.learned(cert)
@@ -140,13 +141,19 @@ func (r *tune) publish(cert *Certificate) error {
 		r.heed(r.store.Warnings())
 	}
 	cert.Warnings = append(cert.Warnings, r.warnings...)
-	if r.store == nil {
-		return nil
+	var err error
+	if r.store != nil {
+		err = r.save(cert, learned)
 	}
-	return r.save(cert, learned)
+	if learned != nil && cert.Verdict != measure.Inconclusive && r.tuner.opt.Fleet != nil {
+		told := len(r.warnings)
+		r.give(cert, *learned)
+		cert.Warnings = append(cert.Warnings, r.warnings[told:]...) // of the certificate that is printed: the one that is kept is written
+	}
+	return err
 }
 
-// heed takes the warnings of the store down that are not taken down yet.
+// heed takes warnings down, such as those of the store, that are not taken down yet.
 func (r *tune) heed(warnings []error) {
 	for _, w := range warnings {
 		if !slices.Contains(r.warnings, w.Error()) {

@@ -212,7 +212,8 @@ func (s *search) noise(ctx context.Context) error {
 	return err
 }
 
-// starts are the arms asked for first: those of Problem.Starts, and what an earlier run proved.
+// starts are the arms asked for first: those of Problem.Starts, what an earlier run proved, and what other hosts of this
+// class did.
 func (s *search) starts() []bandit.Point {
 	points := s.problem.Starts(s.space, s.regime)
 	snapshot, err := s.tuner.snapshot()
@@ -223,6 +224,11 @@ func (s *search) starts() []bandit.Point {
 		if p, inside := pointOf(s.space, v.Best); inside {
 			points = append(points, p)
 			s.learned = &v.Best
+		}
+	}
+	for _, a := range s.hinted() {
+		if p, inside := pointOf(s.space, a); inside {
+			points = append(points, p)
 		}
 	}
 	return points
@@ -354,6 +360,7 @@ func statusOf(err error) bandit.Status {
 // choice, and decides. The intervals are widened for the number of finalists (Bonferroni), since the best is taken.
 // Where an earlier run proved an arm, nothing is decided unless that arm could be compared again, or turned out wrong.
 func (s *search) duel(ctx context.Context) {
+	s.late(ctx)
 	rivals := s.rivals()
 	s.unrivalled = len(rivals) == 0
 	var duels []contender
@@ -381,22 +388,25 @@ type contender struct {
 
 // rivals are the arms that duel with the default, as many as there is time to decide on: what an earlier run proved, the
 // strategy's best of each layout, that of the default's first, since it is the answer where another one is not proven
-// throughout; the heuristic, so that a search misled by a busy host is put right; and more of the strategy's.
+// throughout; what another host of this class proved; the heuristic, so that a search misled by a busy host is put right;
+// and more of the strategy's.
 func (s *search) rivals() []target.Arm {
 	var wanted []target.Arm
 	if s.learned != nil {
 		wanted = append(wanted, *s.learned)
 	}
-	ranked := s.ranked()
+	ranked := slices.DeleteFunc(s.ranked(), func(a target.Arm) bool { return a == s.standardArm }) // a busy host may rank the default first
 	wanted = append(wanted, leaders(ranked)...)
+	hinted := s.hinted()
+	wanted = append(wanted, hinted[:min(1, len(hinted))]...)
 	if len(ranked) > 0 {
 		wanted = append(wanted, s.baseArm)
 	}
 	wanted = append(wanted, ranked...)
-	most := min(max(finalists, len(s.problem.layouts())), max(1, int(s.end.Sub(s.now())/s.decision())))
+	most := min(max(finalists, len(s.problem.layouts()))+min(1, len(hinted)), max(1, int(s.end.Sub(s.now())/s.decision())))
 	var list []target.Arm
 	for _, a := range wanted {
-		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) {
+		if len(list) < most && a != s.standardArm && !slices.Contains(list, a) { // the heuristic may be the default
 			list = append(list, a)
 		}
 	}
@@ -482,6 +492,8 @@ func (s *search) settle(layout kernels.Layout) {
 	if !ok {
 		if layout == DefaultLayout && s.keeps(layout) {
 			s.verdict.Verdict = measure.Keep
+		} else {
+			s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("nothing in layout %s could be compared with the default by the end of the time", layout))
 		}
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/history/fleet"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
@@ -23,6 +24,8 @@ type Budget struct {
 	Seed       uint64         // of search and of the random weights
 	Layout     kernels.Layout // "" = any
 	MaxThreads int            // 0 = every usable core
+	// FleetWait is how long, before Time begins, to wait for a host of this class that is tuning already; 0 = not at all.
+	FleetWait time.Duration
 }
 
 // ErrBadBudget is wrapped by the errors of a Budget that cannot be.
@@ -30,7 +33,7 @@ var ErrBadBudget = errors.New("tune")
 
 // Event is what a run tells while it works.
 type Event struct {
-	Phase       string // "setup", "search", "duel", "roofline", "done"
+	Phase       string // "fleet", "setup", "search", "duel", "roofline", "done"
 	Regime      target.Regime
 	Text        string  // what happened, for a log line
 	Incumbent   string  // the best arm so far; "" unknown
@@ -59,6 +62,11 @@ type tune struct {
 	newWrong bool             // by this run
 	retry    time.Time        // when the store is offered them again after it refused
 	warnings []string
+
+	hints []hint       // what other hosts of this class proved
+	claim *fleet.Claim // this host's turn to tune for its class, if it has it
+	ahead string       // who has it instead
+	alone bool         // the fleet could not be used
 }
 
 // Tune measures: it searches the settings of each regime of the objective, duels the best of them with the default on
@@ -81,6 +89,8 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
+	r.join(ctx)
+	defer r.leave()
 	if r.problem.widest().Needs == 0 {
 		r.warn(fmt.Sprintf("no SIMD kernel for layout %s runs on this host: the portable one is slow, and a verdict takes minutes", r.problem.Heuristic().Layout))
 	}
@@ -131,6 +141,9 @@ func (r *tune) disprove(a target.Arm, err error) {
 	}
 }
 
+// bounded reports whether the run may not use all of the host, so that its result holds for less than that.
+func (r *tune) bounded() bool { return r.problem.threads() < r.problem.Host.CPU.UsableCores }
+
 func (r *tune) warn(text string) { r.warnings = append(r.warnings, text) }
 
 // ErrNoBudget means that the budget ended before anything could be measured.
@@ -154,12 +167,8 @@ func (r *tune) outOfTime(ctx, measuring context.Context, err error) (*Certificat
 // space is mostly known, and what remains is to refine it and to confirm the result.
 const resumeShare = 0.5
 
-// resume cuts the budget where earlier runs decided every regime of the objective, and in a layout that this run tries,
-// unless a strategy was asked for by name.
+// resume cuts the budget where earlier runs decided every regime of the objective, and in a layout that this run tries.
 func (r *tune) resume(snapshot *history.Snapshot) {
-	if r.budget.Strategy != "" && r.budget.Strategy != "auto" {
-		return
-	}
 	for _, regime := range Regimes {
 		if r.problem.Objective.share(regime) == 0 {
 			continue
@@ -168,8 +177,16 @@ func (r *tune) resume(snapshot *history.Snapshot) {
 			return
 		}
 	}
+	r.shorten("earlier runs decided every regime: half the budget is enough to refine and confirm")
+}
+
+// shorten cuts the budget, unless a strategy was asked for by name.
+func (r *tune) shorten(why string) {
+	if r.budget.Strategy != "" && r.budget.Strategy != "auto" {
+		return
+	}
 	r.deadline = r.started.Add(time.Duration(resumeShare * float64(r.budget.Time)))
-	r.tell(Event{Phase: "setup", Text: "earlier runs decided every regime: half the budget is enough to refine and confirm"})
+	r.tell(Event{Phase: "setup", Text: why})
 }
 
 func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, error) {
@@ -356,7 +373,7 @@ func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 	if note := shelf.Note(); note != "" {
 		r.warn("the target " + note)
 	}
-	if r.problem.Objective.share(target.Decode) == 0 || ctx.Err() != nil {
+	if r.problem.Objective.share(target.Decode) == 0 {
 		return
 	}
 	r.tell(Event{Phase: "roofline", Text: "comparing decode with a plain read of the same weights"})
@@ -366,7 +383,10 @@ func (r *tune) roofline(ctx context.Context, cert *Certificate) {
 	if err == nil {
 		c, err = r.againstReading(ctx, cpu, arm)
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case c.Blocks == 0 && ctx.Err() != nil:
+		r.warn("decode was not compared with a plain read: the time had ended")
+	case err != nil && ctx.Err() == nil:
 		r.warn("decode could not be compared with a plain read: " + err.Error())
 	}
 	if c.Blocks == 0 {

@@ -26,6 +26,8 @@ type Options struct {
 	// Prior is a file of learned configs that ships with an image or a site (history.ReadPrior). They answer where the
 	// store has nothing better, and are never written. If it is empty or absent, there are none. It is read once.
 	Prior string
+	// Fleet is where hosts share what they learned. If nil, this one keeps it to itself. Plan never asks it.
+	Fleet Fleet
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.

@@ -42,6 +42,8 @@ type RegimeCheck struct {
 	Verdict Outcome       `json:"verdict"`
 	Ratio   Ratio         `json:"ratio"`
 	Reason  string        `json:"reason"`
+
+	verified bool // bit for bit
 }
 
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
@@ -76,7 +78,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	v := &Verification{Verdict: Confirmed, Model: plan.Model, Source: plan.Source}
 	for i, regime := range Regimes {
 		end := r.now().Add(r.deadline.Sub(r.now()) / time.Duration(len(Regimes)-i))
-		check := r.check(measuring, regime, plan.Config.Arm(regime), end)
+		check := r.check(measuring, regime, plan.Config.Arm(regime), duelBlocks, end)
 		v.Regimes = append(v.Regimes, check)
 		v.Verdict = worse(v.Verdict, check.Verdict)
 	}
@@ -94,7 +96,8 @@ func worse(a, b Outcome) Outcome {
 	return Confirmed
 }
 
-func (r *tune) check(ctx context.Context, regime target.Regime, learned target.Arm, end time.Time) RegimeCheck {
+// check compares an arm with the default in at most so many blocks, until end.
+func (r *tune) check(ctx context.Context, regime target.Regime, learned target.Arm, blocks int, end time.Time) RegimeCheck {
 	c := RegimeCheck{Regime: regime, Verdict: Undecided}
 	standard := r.problem.Default().Arm(regime)
 	r.tell(Event{Phase: "verify", Regime: regime, Text: learned.String()})
@@ -104,8 +107,12 @@ func (r *tune) check(ctx context.Context, regime target.Regime, learned target.A
 		c.Reason = "the time was used up"
 		return c
 	case err != nil:
+		r.disprove(learned, err)
 		c.Verdict, c.Reason = Failed, err.Error()
 		return c
+	}
+	c.verified = true
+	switch {
 	case learned == standard:
 		c.Verdict, c.Reason = Confirmed, "the learned setting is the default, and right"
 		return c
@@ -117,7 +124,7 @@ func (r *tune) check(ctx context.Context, regime target.Regime, learned target.A
 	}
 	ctx, cancel := r.until(ctx, end)
 	defer cancel()
-	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: duelBlocks, Looks: duelLooks, Confidence: duelConfidence, MinGain: -slack})
+	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: blocks, Looks: min(duelLooks, blocks/leastBlocks), Confidence: duelConfidence, MinGain: -slack})
 	c.Ratio = ratioOf(result)
 	switch {
 	case err != nil && ctx.Err() == nil:

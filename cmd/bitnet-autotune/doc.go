@@ -14,8 +14,9 @@ document; log lines and progress go to stderr. An error is one line that names w
 
 # Caveats
 
-A verb that only reads (probe, models, inspect, config, explain, verify, bench, history list, show, export, check)
-never creates or changes the store. One tune at a time measures with a store; a second one ends with code 4.
+A verb that only reads (probe, models, inspect, config, explain, verify, bench, replay, history list, show, export, check,
+fleet push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with
+code 4.
 
 # Decisions
 
@@ -33,13 +34,20 @@ decimals: its format has a version, and a build that reads version 1 must read w
 
 2026-11-21: github.com/rs/zerolog writes the log lines, for people on stderr. The library packages do not log.
 
+2026-11-21: the password of a fleet is in BITNET_AUTOTUNE_FLEET_PASSWORD and nowhere else: a flag stands in the list of
+processes. Hosts of a fleet are counted by a keyed hash of /etc/machine-id, which leaves the id itself here.
+
 2026-11-21: gonum.org/v1/plot draws the roofline of bench as SVG. The road not taken is to print the points for gnuplot,
 which few servers have. Its axis labels take up room as if a logarithmic scale were linear, so we write them ourselves.
 
 2026-11-21: a format that only one verb prints is an annotation of that verb; every other verb refuses it as wrong use. The
 road not taken is a flag of that verb which hides the global one: BITNET_AUTOTUNE_FORMAT would mean two things.
 
-2026-11-21: an interrupted bench prints what it has and ends with code 3, as a tune that could not decide does.
+2026-11-21: an interrupted bench or replay prints what it has and ends with code 3, as a tune that could not decide does.
+
+2026-11-21: replay is a verb, and the program of experiments/2026-11-scoreboard is no more: two programs that play the same
+experiment would differ in what they print. Without --seeds it plays ten, which shows the order of the strategies in a
+minute or so; a score that is quoted wants a hundred.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */

@@ -47,7 +47,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, tuner.ErrBusy), errors.Is(err, history.ErrBusy), errors.Is(err, tuner.ErrNoBudget):
 		return exitBusy
-	case errors.Is(err, tuner.ErrNothingLearned):
+	case errors.Is(err, tuner.ErrNothingLearned), errors.Is(err, tuner.ErrNothingShared):
 		return exitInconclusive
 	case errors.Is(err, context.Canceled):
 		return exitError

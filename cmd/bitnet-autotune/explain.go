@@ -34,6 +34,14 @@ func (a *app) explainVerb() *cobra.Command {
 	return cmd
 }
 
+// searched says how a regime was searched; a run on another host does not tell.
+func searched(r tuner.RegimeVerdict) string {
+	if r.SpaceSize == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d arms measured; %s", r.Evaluations, r.SpaceSize, r.Stopped)
+}
+
 func writeExplanation(w io.Writer, e tuner.Explanation) {
 	writePlan(w, e.Plan)
 	for _, reason := range e.PassedOver {
@@ -41,7 +49,7 @@ func writeExplanation(w io.Writer, e tuner.Explanation) {
 	}
 	fmt.Fprintf(w, "\nmeasurements kept for this host and model: %d\n", e.Measurements)
 	for _, r := range e.Regimes {
-		fmt.Fprintf(w, "\n%s: %s at %.3fx (%s), %d of %d arms measured; %s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, interval(r.Ratio), r.Evaluations, r.SpaceSize, r.Stopped)
+		fmt.Fprintf(w, "\n%s: %s at %.3fx (%s)%s\n", regimeName(r.Regime), r.Verdict, r.Ratio.Estimate, interval(r.Ratio), searched(r))
 		for _, up := range r.RunnersUp {
 			fmt.Fprintf(w, "  %.3fx  %s\n", up.Ratio.Estimate, up.Arm)
 		}

@@ -44,7 +44,7 @@ func TestShownCommands(t *testing.T) {
 }
 
 // runShown runs a command as a newcomer would. make test is only looked at: it runs this very test. A tune that the
-// machine leaves undecided is no fault of the README.
+// machine leaves undecided is no fault of the README, nor that there is nothing learned then.
 func runShown(t *testing.T, command string, env []string) {
 	switch command {
 	case "make test":
@@ -55,7 +55,8 @@ func runShown(t *testing.T, command string, env []string) {
 	sh := exec.CommandContext(t.Context(), "sh", "-c", command)
 	sh.Dir, sh.Env = "../..", env
 	out, err := sh.CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); ok && strings.Contains(command, " tune ") && exit.ExitCode() == exitInconclusive {
+	learns := strings.Contains(command, " tune ") || strings.Contains(command, " --learned") || strings.Contains(command, " push ")
+	if exit, ok := err.(*exec.ExitError); ok && learns && exit.ExitCode() == exitInconclusive {
 		return
 	}
 	if err != nil || len(out) == 0 {

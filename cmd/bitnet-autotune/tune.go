@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -26,10 +27,14 @@ checks every candidate bit for bit against the reference before its time counts,
 from facts alone, and lets the best of each weight layout meet the default on fresh samples. One layout is chosen for
 all regimes, as an engine holds its weights once. What is proven better is published.
 
-A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.`,
+A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.
+
+With --fleet it begins with what hosts of this class learned, lets one of them tune at a time, and shares its own result.
+A fleet that does not answer costs a warning.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
   bitnet-autotune tune --model falcon3-1b-1.58 --budget 15s --objective decode
-  bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json`,
+  bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json
+  bitnet-autotune tune --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379 --fleet-wait 2m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.Objective, b.Layout = tuner.Objective(objective), kernels.Layout(layout)
@@ -45,6 +50,8 @@ A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and p
 	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
 	f.StringVar(&layout, "layout", "", "the only weight layout to try (default: every one with a kernel for this host)")
 	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
+	a.fleetFlags(cmd)
+	f.DurationVar(&b.FleetWait, "fleet-wait", 0, "how long to wait, before the budget begins, for a host of this class that is tuning already")
 	completeFlag(cmd, "objective", words(string(tuner.ObjectiveDecode), string(tuner.ObjectivePrefill), string(tuner.ObjectiveMixed)))
 	completeFlag(cmd, "target", words("auto", "cpu"))
 	completeFlag(cmd, "strategy", words(append([]string{"auto"}, bandit.Names()...)...))
@@ -64,12 +71,21 @@ func (a *app) tune(cmd *cobra.Command, model string, b tuner.Budget) error {
 		return err
 	}
 	p := newProgress(a)
-	t, err := a.open(tuner.Options{Progress: p.show})
-	if err != nil {
-		return err
+	opt := tuner.Options{Progress: p.show}
+	if a.fleet.URL == "" {
+		t, err := a.open(opt)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		return a.certify(cmd.Context(), t, p, model, b)
 	}
-	defer t.Close()
-	cert, err := t.Tune(cmd.Context(), model, b)
+	return a.withFleet(cmd.Context(), opt, func(t *tuner.Tuner) error { return a.certify(cmd.Context(), t, p, model, b) })
+}
+
+// certify tunes and prints the certificate.
+func (a *app) certify(ctx context.Context, t *tuner.Tuner, p *progress, model string, b tuner.Budget) error {
+	cert, err := t.Tune(ctx, model, b)
 	p.clear()
 	if cert != nil {
 		for _, w := range cert.Warnings {
@@ -116,6 +132,9 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 	}
 	fmt.Fprintf(w, "evidence      %d of %d arms measured (%d known before), %d failed, %d samples censored, noise floor %s\n",
 		c.Evaluations, c.SpaceSize, c.Known, c.Failed, c.Censored, floor)
+	if c.Fleet != "" {
+		fmt.Fprintf(w, "fleet         %s\n", c.Fleet)
+	}
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
 	fmt.Fprintf(w, "note          %s\n", c.Note)
 }

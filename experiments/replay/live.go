@@ -26,8 +26,11 @@ type Live struct {
 }
 
 // Live splits the samples of every point at random: one half answers the search, the other knows the truth. Best is what
-// all of the first half say, so that no luck of the judging half makes it too good to be reached; a point with less than
-// half the samples of another is none, as the record gave it up for being slow.
+// all of the first half say, so that no luck of the judging half makes it too good to be reached.
+//
+// A point with less than half as many samples as another was given up by the record for being slow. Its few samples are
+// not split: half of them would be one lucky value told again and again, which no live search meets. Its truth is the
+// median of all, and what is told of it deviates from that as the samples of the other points do from theirs.
 func (s *Samples) Live(seed uint64) (Live, error) {
 	l := Live{Name: s.Name, Space: s.Space, Best: -1, Truth: make([]float64, len(s.Rows))}
 	var err error
@@ -44,35 +47,34 @@ func (s *Samples) Live(seed uint64) (Live, error) {
 		}
 		l.Starts = append(l.Starts, s.Space.At(i))
 	}
-	most := 0
-	for _, row := range s.Rows {
-		most = max(most, len(row.Ratios))
-	}
-	dice, asked, least := rand.New(rand.NewPCG(seed, 0)), make([][]float64, len(s.Rows)), math.Inf(1)
+	pool, enough := s.deviations()
+	dice, told, least := rand.New(rand.NewPCG(seed, 0)), make([][]float64, len(s.Rows)), math.Inf(1)
 	for i, row := range s.Rows {
 		l.Truth[i] = math.NaN()
-		if row.Status != bandit.OK {
-			continue
-		}
 		n := len(row.Ratios)
-		if n < 2 {
+		switch {
+		case row.Status != bandit.OK:
+		case n < 2:
 			return l, fmt.Errorf("replay: space %s: %d samples of %v; want at least 2", s.Name, n, row.Point)
-		}
-		var judged []float64
-		for k, at := range dice.Perm(n) {
-			if k < n/2 {
-				judged = append(judged, row.Ratios[at])
-			} else {
-				asked[i] = append(asked[i], row.Ratios[at])
+		case n < enough:
+			l.Truth[i] = middle(row.Ratios)
+		default:
+			shuffled := slices.Clone(row.Ratios)
+			dice.Shuffle(n, func(a, b int) { shuffled[a], shuffled[b] = shuffled[b], shuffled[a] })
+			l.Truth[i], told[i] = middle(shuffled[:n/2]), shuffled[n/2:]
+			if m := middle(told[i]); m < least {
+				l.Best, least = i, m
 			}
-		}
-		l.Truth[i] = middle(judged)
-		if m := middle(asked[i]); 2*n >= most && m < least {
-			l.Best, least = i, m
 		}
 	}
 	if l.Best < 0 {
 		return l, fmt.Errorf("replay: space %s: no point that works", s.Name)
+	}
+	sample := func(i int, dice *rand.Rand) float64 {
+		if known := told[i]; known != nil {
+			return known[dice.IntN(len(known))]
+		}
+		return l.Truth[i] * pool[dice.IntN(len(pool))]
 	}
 	block := 2 * middle(s.Rows[l.Yardstick].ElapsedMs)
 	l.Measure = func(i int, first bool, dice *rand.Rand) bandit.Trial {
@@ -83,15 +85,30 @@ func (s *Samples) Live(seed uint64) (Live, error) {
 			ms = row.SetupMs
 		}
 		if row.Status == bandit.OK {
-			// A paired block has two samples of the point.
-			a, b := asked[i][dice.IntN(len(asked[i]))], asked[i][dice.IntN(len(asked[i]))]
-			t.Costs = []float64{math.Sqrt(a * b)}
+			t.Costs = []float64{math.Sqrt(sample(i, dice) * sample(i, dice))} // a paired block has two samples of the point
 			ms += block + 2*middle(row.ElapsedMs)
 		}
 		t.Elapsed = time.Duration(ms * float64(time.Millisecond))
 		return t
 	}
 	return l, nil
+}
+
+// deviations are those of all samples from the medians of their points, as factors, of the points that have enough
+// samples: half as many as any.
+func (s *Samples) deviations() (pool []float64, enough int) {
+	for _, row := range s.Rows {
+		enough = max(enough, (len(row.Ratios)+1)/2)
+	}
+	for _, row := range s.Rows {
+		if len(row.Ratios) >= enough {
+			m := middle(row.Ratios)
+			for _, x := range row.Ratios {
+				pool = append(pool, x/m)
+			}
+		}
+	}
+	return pool, enough
 }
 
 // middle is the median; NaN of none.
@@ -118,6 +135,7 @@ type Standing struct {
 	Elapsed time.Duration // what they took
 	Point   int           // the recommended one
 	Regret  float64
+	Tried   float64 // the regret of the best of the points evaluated: what there was to be recommended
 }
 
 // Search lets a strategy search as the live tuner does, until it has evaluated so many points, spent so many blocks, or asks
@@ -131,7 +149,7 @@ func (l Live) Search(s bandit.Strategy, seed uint64, points, blocks int) ([]Stan
 	dice, seen := rand.New(rand.NewPCG(seed, 1)), map[int]bool{}
 	s.Tell(bandit.Trial{Point: l.Space.At(l.Yardstick), Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
 	var standings []Standing
-	now := Standing{}
+	now := Standing{Tried: math.Inf(1)}
 	stand := func() {
 		now.Point = l.Yardstick
 		if best := r.Recommend(1); len(best) > 0 {
@@ -160,7 +178,7 @@ func (l Live) Search(s bandit.Strategy, seed uint64, points, blocks int) ([]Stan
 			more := l.Measure(i, false, dice)
 			done.Costs, done.Elapsed = append(done.Costs, more.Costs...), done.Elapsed+more.Elapsed
 		}
-		seen[i] = true
+		seen[i], now.Tried = true, min(now.Tried, l.Regret(i))
 		now.Blocks, now.Elapsed = now.Blocks+max(1, asked[0].Want), now.Elapsed+done.Elapsed
 		s.Tell(done)
 	}

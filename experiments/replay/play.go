@@ -2,81 +2,131 @@ package replay
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"fmt"
+	"math"
+
+	"github.com/bitnet-autotune/bitnet-autotune/bandit"
+	"github.com/bitnet-autotune/bitnet-autotune/experiments/score"
 )
 
-// Results are those of some strategies on some tables, by strategy, table and seed.
-type Results [][][]Result
+// Options are what a strategy is told in a replay: one sample is enough, for each recorded time sums up many.
+func Options(seed uint64) bandit.Options { return bandit.Options{Seed: seed, Samples: 1} }
 
-// PlayAll runs every strategy on every table with so many seeds from the first, workers at a time. It ends early with the error of
-// ctx, or the first of a run.
-func PlayAll(ctx context.Context, tables []Scored, strategies []string, first, seeds, workers int) (Results, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	results := make(Results, len(strategies))
-	type job struct{ strategy, table, seed int }
-	jobs := make(chan job)
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for j := range jobs {
-				r, err := tables[j.table].Play(strategies[j.strategy], uint64(first+j.seed))
-				if err != nil {
-					cancel(err)
-				}
-				results[j.strategy][j.table][j.seed] = r
-			}
-		})
-	}
-	for s := range strategies {
-		results[s] = make([][]Result, len(tables))
-		for t := range tables {
-			results[s][t] = make([]Result, seeds)
+// Run lets a strategy search a table until its evaluations have cost a budget of milliseconds, or it asks nothing more.
+// The clock is virtual: an evaluation takes as long as it took when it was recorded, and thinking takes no time.
+func Run(ctx context.Context, t *Table, s bandit.Strategy, budget float64) ([]score.Step, error) {
+	var steps []score.Step
+	for clock := 0.0; clock <= budget; {
+		if err := ctx.Err(); err != nil {
+			return steps, err
 		}
-	}
-	for s := range strategies {
-		for t := range tables {
-			for seed := range seeds {
-				select {
-				case jobs <- job{s, t, seed}:
-				case <-ctx.Done():
-				}
-			}
+		asks := s.Ask(1)
+		if len(asks) == 0 {
+			break
 		}
+		i, err := t.find(asks[0].Point)
+		if err != nil {
+			return steps, err
+		}
+		clock += t.costs[i]
+		steps = append(steps, score.Step{At: clock, Time: t.times[i]})
+		s.Tell(t.answer(asks[0].Point, i))
 	}
-	close(jobs)
-	wait.Wait()
-	return results, context.Cause(ctx)
+	return steps, nil
 }
 
-// Mean is the mean score of strategy number s on table number t.
-func (r Results) Mean(s, t int) float64 {
-	sum := 0.0
-	for _, result := range r[s][t] {
-		sum += result.Score
-	}
-	return sum / float64(len(r[s][t]))
+// Scored is a table, how searches of it are scored, and where their curves are read.
+type Scored struct {
+	*Table
+	Score  *score.Space
+	Counts []int     // numbers of evaluations, evenly on a logarithmic scale, as far as the clock of the score goes
+	Clock  []float64 // times in milliseconds, evenly over the clock of the score
 }
 
-// Near is the median number of evaluations until strategy number s came within a share of the optimum of table number
-// t, 0.05 or 0.01; 0 where half of the runs never did.
-func (r Results) Near(s, t int, share float64) int {
-	const never = 1 << 30
-	var counts []int
-	for _, result := range r[s][t] {
-		n := result.Within1
-		if share == 0.05 {
-			n = result.Within5
-		}
-		if n == 0 {
-			n = never
-		}
-		counts = append(counts, n)
+// readings is how often a curve is read: enough to draw it, and little to keep for thousands of runs.
+const readings = 101
+
+// Score prepares a table for scoring.
+func Score(t *Table) (Scored, error) {
+	scored, err := newScored(t)
+	if err != nil {
+		return Scored{}, fmt.Errorf("replay: table %s: %w", t.Name, err)
 	}
-	slices.Sort(counts)
-	if n := counts[len(counts)/2]; n < never {
-		return n
+	return scored, nil
+}
+
+func newScored(t *Table) (Scored, error) {
+	s, err := score.New(t.times, t.costs)
+	if err != nil {
+		return Scored{}, err
 	}
-	return 0
+	return Scored{Table: t, Score: s, Counts: counts(min(s.End/s.MedianCost, float64(t.Space.Size()))), Clock: s.Clock(readings)}, nil
+}
+
+// counts returns whole numbers from 1 to last.
+func counts(last float64) []int {
+	list := []int{1}
+	for i := range readings {
+		if n := int(math.Round(math.Pow(last, float64(i)/(readings-1)))); n > list[len(list)-1] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Result is what a strategy made of a table with one seed. The zero value is that of a run which never ended.
+type Result struct {
+	Score      float64
+	Steps      int
+	Within5    int // evaluations until within 5 % of the optimum; 0 is never
+	Within1    int
+	FinalRatio float64 // best time over optimum; NaN where all failed
+	// The best time so far over the optimum at each of Scored.Counts and of Scored.Clock. A run that has found nothing
+	// sits at the larger of the median and what random search is expected to have.
+	ByCount, ByTime []float32
+}
+
+// Play runs the named strategy once, as long as the score's clock runs.
+func (s Scored) Play(ctx context.Context, strategy string, seed uint64) (Result, error) {
+	search, err := bandit.New(strategy, s.Space, Options(seed))
+	if err != nil {
+		return Result{}, err
+	}
+	run, err := Run(ctx, s.Table, search, s.Score.End)
+	if err != nil {
+		return Result{}, err
+	}
+	best := math.NaN()
+	for _, step := range run {
+		if !(step.Time >= best) && !math.IsNaN(step.Time) {
+			best = step.Time
+		}
+	}
+	return Result{
+		Score: s.Score.Score(run), Steps: len(run), Within5: s.Score.Within(run, 0.05), Within1: s.Score.Within(run, 0.01),
+		FinalRatio: best / s.Score.Optimum,
+		ByCount:    s.byCount(run),
+		ByTime:     s.ratios(s.Score.Best(run, s.Clock)),
+	}, nil
+}
+
+// byCount reads a run as if every evaluation took the median cost.
+func (s Scored) byCount(run []score.Step) []float32 {
+	even := make([]score.Step, len(run))
+	for i, step := range run {
+		even[i] = score.Step{At: float64(i+1) * s.Score.MedianCost, Time: step.Time}
+	}
+	times := make([]float64, len(s.Counts))
+	for i, n := range s.Counts {
+		times[i] = float64(n) * s.Score.MedianCost
+	}
+	return s.ratios(s.Score.Best(even, times))
+}
+
+func (s Scored) ratios(best []float64) []float32 {
+	ratios := make([]float32, len(best))
+	for i, ms := range best {
+		ratios[i] = float32(ms / s.Score.Optimum)
+	}
+	return ratios
 }

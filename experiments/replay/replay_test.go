@@ -80,6 +80,7 @@ func TestReadRefuses(t *testing.T) {
 		"no JSON":        {"hello", "replay: table t: t4: read: line 1"},
 		"no entry":       {small[:strings.Index(small, "{\n")+len("{\n")], "no whole entry"},
 		"recorded twice": {twice, "all different"},
+		"negative cost":  {strings.Replace(small, `"compile_time": 100`, `"compile_time": -200`, 1), `entry 16,0,"b": cost of the evaluation -`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := replay.Read("t", strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -98,11 +99,11 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 	for _, name := range bandit.Names() {
 		t.Run(name, func(t *testing.T) {
-			first, err := scored.Play(name, 3)
+			first, err := scored.Play(t.Context(), name, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, err := scored.Play(name, 3)
+			second, err := scored.Play(t.Context(), name, 3)
 			if diff := gocmp.Diff(first, second, cmpopts.EquateNaNs()); err != nil || diff != "" {
 				t.Errorf("error %v, second run (-first +second):\n%s", err, diff)
 			}
@@ -138,7 +139,7 @@ func TestRandomScoresNothing(t *testing.T) {
 	}
 	sum := 0.0
 	for seed := range uint64(100) {
-		r, err := scored.Play("random", seed)
+		r, err := scored.Play(t.Context(), "random", seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,13 +184,7 @@ func TestRecordedSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := 0
-	for _, ms := range table.Times() {
-		if math.IsNaN(ms) {
-			failed++
-		}
-	}
-	if size := table.Space.Size(); size != 4092 || failed != 318 {
+	if size, failed := table.Space.Size(), table.Failed(); size != 4092 || failed != 318 {
 		t.Errorf("%d points, %d failed; want 4092, 318", size, failed)
 	}
 	if ratio := scored.Score.Median / scored.Score.Optimum; math.Abs(ratio-1.55) > 0.005 {
@@ -197,23 +192,22 @@ func TestRecordedSpace(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay counts evaluations of the cheap strategies on one core.
+// BenchmarkReplay counts evaluations of the cheap strategies on one core: whole runs, scored and with their curves.
 func BenchmarkReplay(b *testing.B) {
-	table := tables(b, "dedispersion-A100.json.gz")[0]
+	scored, err := replay.Score(tables(b, "dedispersion-W6600.json.gz")[0])
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, name := range []string{"random", "exhaustive"} {
 		b.Run("strategy="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			evaluations := 0
 			for b.Loop() {
-				s, err := bandit.New(name, table.Space, replay.Options(1))
+				r, err := scored.Play(b.Context(), name, 1)
 				if err != nil {
 					b.Fatal(err)
 				}
-				steps, err := replay.Run(table, s, math.Inf(1))
-				if err != nil {
-					b.Fatal(err)
-				}
-				evaluations += len(steps)
+				evaluations += r.Steps
 			}
 			b.ReportMetric(float64(evaluations)/b.Elapsed().Seconds(), "evaluations/s")
 		})

@@ -5,6 +5,9 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,6 +152,9 @@ func TestSearchStandsBeforeEachNewPoint(t *testing.T) {
 				if run[i].Blocks <= run[i-1].Blocks || run[i].Elapsed <= run[i-1].Elapsed {
 					t.Errorf("after %d points %+v, before that %+v; want more blocks and time", i+1, run[i], run[i-1])
 				}
+				if run[i].Tried > run[i-1].Tried {
+					t.Errorf("after %d points the best tried is %v, before that %v; want no worse", i+1, run[i].Tried, run[i-1].Tried)
+				}
 			}
 		})
 	}
@@ -193,7 +199,62 @@ func TestTableSumsSamplesUp(t *testing.T) {
 	if scored.Score.Optimum != 1 {
 		t.Errorf("optimum %v; want 1", scored.Score.Optimum)
 	}
-	if result, err := scored.Play("auto", 1); err != nil || result.FinalRatio < 1 {
+	if result, err := scored.Play(t.Context(), "auto", 1); err != nil || result.FinalRatio < 1 {
 		t.Errorf("auto: %+v, error %v; want a ratio of at least 1", result, err)
+	}
+}
+
+// A point of few samples, one of which is far off, is told as noisily as the others, and not as that sample again and again.
+func TestLiveOfAPointThatWasGivenUp(t *testing.T) {
+	s := readSlope(t, slope(t))
+	slow, err := s.Find(Setting{"threads": "1", "chunks": "no"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Rows {
+		s.Rows[i].Ratios = append(s.Rows[i].Ratios, s.Rows[i].Ratios...) // 8 samples, but of the slow one 3
+	}
+	s.Rows[slow].Ratios = []float64{4, 0.1, 4}
+	dice := rand.New(rand.NewPCG(1, 1))
+	for seed := range uint64(20) {
+		l, err := s.Live(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Truth[slow] != 4 {
+			t.Errorf("seed %d: the truth is %v; want the median 4", seed, l.Truth[slow])
+		}
+		for range 20 {
+			if cost := l.Measure(slow, false, dice).Costs[0]; cost < 3.9 || cost > 4.1 {
+				t.Errorf("seed %d: a block says %v; want 4 with the noise of the others, 2 %%", seed, cost)
+			}
+		}
+	}
+}
+
+// A file of samples holds as many tables as it likes, under names of their own.
+func TestLoadSamples(t *testing.T) {
+	dir := t.TempDir()
+	two := slope(t) + strings.Replace(slope(t), `"slope"`, `"another"`, 1)
+	for name, text := range map[string]string{"two.jsonl": two, "none.jsonl": "", "host.jsonl": `{"host":{}}` + "\n", "bad.jsonl": two + "{}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := Load(t.Context(), []string{filepath.Join(dir, "two.jsonl")}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, table := range loaded.Tables {
+		names = append(names, table.Name)
+	}
+	if diff := cmp.Diff([]string{"slope", "another"}, names); diff != "" {
+		t.Errorf("tables (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]string{"none.jsonl": `no "space"`, "host.jsonl": `no "space"`, "bad.jsonl": "line "} {
+		if _, err := Load(t.Context(), []string{filepath.Join(dir, name)}, 1); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v; want the file and %q", name, err, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -18,6 +19,7 @@ import (
 type Table struct {
 	Name  string
 	Space *bandit.Space
+	Torn  bool // the file ended early, and the table has what is whole
 	// By number of the point:
 	times    []float64 // ms; NaN of what failed
 	costs    []float64 // ms
@@ -50,13 +52,22 @@ func read(r io.Reader) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, newRow(&e))
+		r := newRow(&e)
+		if !(r.cost >= 0 && r.cost <= math.MaxFloat64) {
+			return nil, fmt.Errorf("entry %s: cost of the evaluation %v: want times of 0 or more", strings.Join(e.Values, ","), r.cost)
+		}
+		rows = append(rows, r)
 		settings = append(settings, e.Values)
 	}
 	if len(rows) == 0 {
 		return nil, errors.New("no whole entry")
 	}
-	return newTable(rd.Header().Params, settings, rows)
+	t, err := newTable(rd.Header().Params, settings, rows)
+	if err != nil {
+		return nil, err
+	}
+	t.Torn = rd.Torn()
+	return t, nil
 }
 
 // row is what a table keeps of an entry.
@@ -159,6 +170,17 @@ func kindOf(values []string) bandit.Kind {
 		return bandit.Categorical
 	}
 	return bandit.Ordinal
+}
+
+// Failed returns how many points failed.
+func (t *Table) Failed() int {
+	failed := 0
+	for _, ms := range t.times {
+		if math.IsNaN(ms) {
+			failed++
+		}
+	}
+	return failed
 }
 
 // Times returns what each point took in milliseconds, by number; NaN of one that failed.

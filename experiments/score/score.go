@@ -16,10 +16,11 @@ const (
 
 // Space is what a score needs to know of a space: what random search makes of it.
 type Space struct {
-	Optimum, Median float64 // of the valid times
-	MedianCost      float64 // of one evaluation, valid or not
-	Start, End      float64 // the times between which a run is scored, in the unit of the costs
-	best            []float64
+	Optimum, Median float64   // of the valid times
+	MedianCost      float64   // of one evaluation, valid or not
+	Start, End      float64   // the times between which a run is scored, in the unit of the costs
+	best            []float64 // the valid times, ascending
+	clock           []float64 // when a score is read
 }
 
 // New measures a space by the time and the cost of each of its points. A failed point has the time NaN and a cost all
@@ -40,6 +41,7 @@ func New(times, costs []float64) (*Space, error) {
 	slices.Sort(s.best)
 	s.Optimum, s.Median = s.best[0], median(s.best)
 	s.Start, s.End = s.reach(startShare), s.reach(endShare)
+	s.clock = s.Clock(readings)
 	return s, nil
 }
 
@@ -83,33 +85,57 @@ func (s *Space) Baseline(at float64) float64 { return s.expected(at / s.MedianCo
 // Step is one evaluation of a run: when it ended, on the run's own clock, and the time it found, NaN where it failed.
 type Step struct{ At, Time float64 }
 
-// Score returns the mean of P over the readings of the clock,
-//
-//	P(t) = (baseline(t) - best(t)) / (baseline(t) - optimum)
-//
-// where best is the least time found so far, and, before the first, the larger of baseline and median. 0 is random
-// search, 1 knows the answer. Where random search has reached the optimum itself, there is nothing to win, and the
-// reading is left out. The steps are in order of time.
-func (s *Space) Score(run []Step) float64 {
-	sum, count := 0.0, 0
-	best, next := math.NaN(), 0
-	for i := range readings {
-		t := s.Start + (s.End-s.Start)*float64(i)/(readings-1)
+// Clock returns n equally spaced times from Start to End, at least two: what a score reads, more or less finely.
+func (s *Space) Clock(n int) []float64 {
+	times := make([]float64, n)
+	for i := range times {
+		times[i] = s.Start + (s.End-s.Start)*float64(i)/float64(n-1)
+	}
+	return times
+}
+
+// Best returns the least time that a run has found at each of these times, which ascend. Before the first, a run sits at
+// the larger of baseline and median. The steps are in order of time.
+func (s *Space) Best(run []Step, times []float64) []float64 {
+	best := make([]float64, len(times))
+	least, next := math.NaN(), 0
+	for i, t := range times {
 		for ; next < len(run) && run[next].At <= t; next++ {
-			if found := run[next].Time; !(found >= best) && !math.IsNaN(found) {
-				best = found
+			if found := run[next].Time; !(found >= least) && !math.IsNaN(found) {
+				least = found
 			}
 		}
-		baseline := s.Baseline(t)
-		if baseline == s.Optimum {
-			continue
+		best[i] = least
+		if math.IsNaN(least) {
+			best[i] = max(s.Baseline(t), s.Median)
 		}
-		sits := best
-		if math.IsNaN(best) {
-			sits = max(baseline, s.Median)
+	}
+	return best
+}
+
+// Gain returns P(t), how much of random search's distance to the optimum a best time saves at time t:
+//
+//	P(t) = (baseline(t) - best) / (baseline(t) - optimum)
+//
+// Where random search has reached the optimum itself there is nothing to win: false.
+func (s *Space) Gain(best, t float64) (float64, bool) {
+	baseline := s.Baseline(t)
+	if baseline == s.Optimum {
+		return 0, false
+	}
+	return (baseline - best) / (baseline - s.Optimum), true
+}
+
+// Score returns the mean of Gain over the readings of the clock; readings at which there is nothing to win are left out.
+// 0 is random search, 1 knows the answer.
+func (s *Space) Score(run []Step) float64 {
+	sum, count := 0.0, 0
+	best := s.Best(run, s.clock)
+	for i, t := range s.clock {
+		if p, ok := s.Gain(best[i], t); ok {
+			sum += p
+			count++
 		}
-		sum += (baseline - sits) / (baseline - s.Optimum)
-		count++
 	}
 	if count == 0 {
 		return 0

@@ -13,7 +13,7 @@
 //
 // What one format says and is read, the same format says again when written: values as they were spelled, times, error
 // classes, the order of parameters and entries, and fields that this package does not know. From one format to the
-// other go those that both have. Records turns the records of a history into entries.
+// other go those that both have. Records turns the records of a history into entries, and Import back again.
 //
 // # Caveats
 //
@@ -24,7 +24,11 @@
 // Numbers other than values of parameters are float64; where unknown fields stand among the known ones is forgotten.
 // NaN and Infinity, which Python writes, are read and written.
 //
-// History knows more statuses than Kernel Tuner has classes. An entry made of records carries its status as a field.
+// History knows more statuses than Kernel Tuner has classes. An entry made of records carries its status and the records
+// themselves as fields. A setting of which every sample was censored is in no class of either format and is left out.
+//
+// What another tuner measured has no fingerprint of a host or a model. Import makes them from the names of device and
+// kernel, so that the same file is the same run again.
 //
 // # Decisions
 //

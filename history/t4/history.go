@@ -2,10 +2,12 @@ package t4
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
@@ -13,22 +15,31 @@ import (
 
 // Records gathers records of one host, model, target and regime, so that they can be written as one file. A setting
 // that was measured several times is one entry with all samples; one failure outweighs them. Nested names of a setting
-// are joined with dots.
+// are joined with dots. Each entry carries the records that it was made of, for Import.
 type Records struct {
 	group   string
 	head    Header
-	entries []*Entry
-	byID    map[string]*Entry
+	entries []*gathered
+	byID    map[string]*gathered
 	params  map[string]int
 	known   []map[string]bool
 }
+
+// gathered is an entry with the records that it was made of, as JSON.
+type gathered struct {
+	Entry
+	records []string
+}
+
+// recordsField is the field of an entry in which it carries its records.
+const recordsField = "records"
 
 // Add takes one record. It fails where the record belongs to another group than the first, or its setting has other
 // names.
 func (g *Records) Add(r history.Record) error {
 	group := fmt.Sprintf("host %s model %s target %s regime %s", r.Host, r.Model, r.Target, r.Regime)
 	if g.group == "" {
-		g.group, g.byID, g.params = group, map[string]*Entry{}, map[string]int{}
+		g.group, g.byID, g.params = group, map[string]*gathered{}, map[string]int{}
 		g.head = Header{Device: r.Host, Kernel: r.Model + "/" + r.Regime, Objective: "time", Rest: []Field{{Name: "target", JSON: quote(r.Target)}}}
 	}
 	if group != g.group {
@@ -38,7 +49,11 @@ func (g *Records) Add(r history.Record) error {
 	if err != nil {
 		return fmt.Errorf("t4: record: run %d seq %d: config: %w", r.Run, r.Seq, err)
 	}
-	g.add(values, r)
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("t4: record: run %d seq %d: %w", r.Run, r.Seq, err)
+	}
+	g.add(values, r, string(text))
 	return nil
 }
 
@@ -95,15 +110,16 @@ func flatten(text []byte, prefix string, flat *[]Field, depth int) error {
 	return err
 }
 
-func (g *Records) add(values []string, r history.Record) {
+func (g *Records) add(values []string, r history.Record, text string) {
 	probe := Entry{Values: values}
 	e := g.byID[probe.key()]
 	if e == nil {
-		e = &Entry{Values: values, Time: math.NaN(), Unit: "ms", Spent: NotRecorded(), Stamp: stamp(r.Time)}
+		e = &gathered{Entry: Entry{Values: values, Time: math.NaN(), Unit: "ms", Spent: NotRecorded(), Stamp: stamp(r.Time)}}
 		e.Spent[Benchmark] = 0
 		g.byID[e.key()] = e
 		g.entries = append(g.entries, e)
 	}
+	e.records = append(e.records, text)
 	for k, value := range values {
 		if !g.known[k][value] {
 			g.known[k][value] = true
@@ -152,6 +168,9 @@ func median(times []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
+// Name names the device and the kernel, which are else the fingerprints of the host and the model.
+func (g *Records) Name(device, kernel string) { g.head.Device, g.head.Kernel = device, kernel }
+
 // Header is the header of what was added.
 func (g *Records) Header() Header { return g.head }
 
@@ -160,9 +179,12 @@ func (g *Records) Header() Header { return g.head }
 func (g *Records) Entries() []Entry {
 	var whole []Entry
 	for _, e := range g.entries {
-		if e.Failure != "" || len(e.Times) > 0 {
-			whole = append(whole, *e)
+		if e.Failure == "" && len(e.Times) == 0 {
+			continue
 		}
+		entry := e.Entry
+		entry.Rest = append(slices.Clone(e.Rest), Field{Name: recordsField, JSON: "[" + strings.Join(e.records, ",") + "]"})
+		whole = append(whole, entry)
 	}
 	return whole
 }

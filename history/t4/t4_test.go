@@ -390,7 +390,17 @@ func TestRecords(t *testing.T) {
 		{Values: []string{"2", "4"}, Time: math.NaN(), Unit: "ms", Failure: "RuntimeFailedConfig", Spent: spent(1000), Stamp: "2026-11-21T10:00:00Z",
 			Rest: []t4.Field{{Name: "status", JSON: `"out_of_memory"`}}},
 	}
-	if diff := gocmp.Diff(want, g.Entries(), cmpopts.EquateNaNs()); diff != "" {
+	entries := g.Entries()
+	for i, carries := range []int{2, 1} {
+		last := len(entries[i].Rest) - 1
+		if f := entries[i].Rest[last]; f.Name != "records" || strings.Count(f.JSON, `"host"`) != carries {
+			t.Errorf("entry %d carries %+v; want its %d records", i, f, carries)
+		}
+		if entries[i].Rest = entries[i].Rest[:last]; last == 0 {
+			entries[i].Rest = nil
+		}
+	}
+	if diff := gocmp.Diff(want, entries, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 	wantParams := []t4.Param{{Name: "threads", Values: []string{"1", "2", "4"}}, {Name: "blocking.rows", Values: []string{"4"}}}

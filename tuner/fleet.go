@@ -1,0 +1,156 @@
+package tuner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/history/fleet"
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// Fleet is where hosts share what they learned; *fleet.Fleet is one. A run goes on without it: each of its errors costs a
+// warning and nothing else.
+type Fleet interface {
+	Exchange
+	Turns
+}
+
+// Exchange takes and gives configs.
+type Exchange interface {
+	Push(context.Context, fleet.Entry) (fleet.Outcome, error)
+	Pull(context.Context, fleet.Query) ([]fleet.Entry, fleet.Report, error)
+}
+
+// Turns let one host of a class tune while the others wait for what it learns.
+type Turns interface {
+	Claim(ctx context.Context, key fleet.Key, holder string, ttl time.Duration) (*fleet.Claim, error)
+	Await(ctx context.Context, key fleet.Key) (fleet.Entry, error)
+}
+
+var _ Fleet = (*fleet.Fleet)(nil)
+
+// classFields are what makes hosts of one class to a fleet: the identity of the machine and how much of it may be used. What was
+// learned with two cores of a large machine is no advice for all of it.
+func classFields(identity, envelope map[string]string) map[string]string {
+	fields := maps.Clone(identity)
+	for _, name := range []string{"usable_cores", "usable_physical_cores"} {
+		fields[name] = envelope[name]
+	}
+	return fields
+}
+
+// class is a host's class in a fleet.
+func class(h probe.Host) string {
+	return fleet.Class(classFields(fields(h.Identity()), fields(h.Envelope())))
+}
+
+// fleetKey is where the answer to p is shared.
+func (p Problem) fleetKey() fleet.Key {
+	return fleet.Key{Class: class(p.Host), Model: p.Model.Fingerprint(), Target: p.Target, Objective: string(p.Objective), Signature: kernels.Signature()}
+}
+
+// shared is what other hosts are told of a learned config: the setting and the verdicts with their figures. Nothing in it
+// names this host, its files or its users, and no sample is in it.
+func (c Certificate) shared(l history.Learned) (fleet.Entry, error) {
+	proof, err := json.Marshal(c)
+	if err != nil {
+		panic("tuner: a certificate always marshals")
+	}
+	l.Certificate, l.Identity, l.Envelope = proof, classFields(l.Identity, l.Envelope), nil
+	if _, ok := model.Preset(l.ModelName); !ok {
+		l.ModelName = "" // of a file
+	}
+	return fleet.FromLearned(l)
+}
+
+var errNoFleet = errors.New("no fleet to share with: set Options.Fleet")
+
+// Shared says what became of a learned config that was offered to the fleet.
+type Shared struct {
+	Model     string        `json:"model"` // its name, else its fingerprint
+	Objective string        `json:"objective"`
+	Outcome   fleet.Outcome `json:"outcome"`
+}
+
+// Share offers the fleet what runs on this host decided with this build's kernels: for one model, or for all if model is
+// "". What was received from the fleet is not sent back.
+func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
+	if t.opt.Fleet == nil {
+		return nil, fmt.Errorf("push: %w", errNoFleet)
+	}
+	host, err := t.probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := ""
+	if name != "" {
+		p, err := t.problem(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		wanted = p.Model.Fingerprint()
+	}
+	snapshot, err := t.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	list := []Shared{}
+	for _, l := range decidedHere(snapshot, host) {
+		if wanted != "" && l.Model != wanted {
+			continue
+		}
+		var c Certificate
+		if err := json.Unmarshal(l.Certificate, &c); err != nil || c.Received != nil || !c.decided() {
+			continue
+		}
+		entry, err := c.shared(l)
+		if err != nil {
+			return list, err
+		}
+		outcome, err := t.opt.Fleet.Push(ctx, entry)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, Shared{Model: modelName(l), Objective: l.Objective, Outcome: outcome})
+	}
+	if len(list) == 0 {
+		return list, fmt.Errorf("push: %w", ErrNothingLearned)
+	}
+	return list, nil
+}
+
+// decidedHere are the learned configs of this host, under whatever limits, with this kernel table.
+func decidedHere(snapshot *history.Snapshot, host probe.Host) []history.Learned {
+	var list []history.Learned
+	if snapshot == nil {
+		return nil
+	}
+	for _, l := range snapshot.Learned {
+		if l.Host == host.Fingerprint() && l.Signature == kernels.Signature() {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// decided reports whether a certificate says which setting is to be used for any regime.
+func (c Certificate) decided() bool {
+	return slices.ContainsFunc(Regimes, func(r target.Regime) bool { _, ok := c.proof(r); return ok })
+}
+
+// modelName is the name of a learned config's model, else what its fingerprint begins with.
+func modelName(l history.Learned) string {
+	if l.ModelName != "" {
+		return l.ModelName
+	}
+	return fmt.Sprintf("%.12s", l.Model)
+}
