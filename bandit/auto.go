@@ -3,7 +3,7 @@ package bandit
 func init() { register("auto", newAuto) }
 
 // auto is a portfolio, and the default. Where several samples of a point are wanted, because one is noisy, it is
-// thompson. Where one sample tells the cost, it is bayes while its process is worth its time, and then descent, with a
+// bayes. Where one sample tells the cost, it is bayes while its process is worth its time, and then descent, with a
 // question of bayes now and then. The parts share what was told, and which of them asks depends on nothing else, so
 // that a log needs no record of it.
 type auto struct {
