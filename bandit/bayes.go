@@ -48,9 +48,9 @@ type settings struct {
 	ModelFirst, ModelEvery int
 }
 
-// chosen are those of experiments/2026-11-auto-hyperparameters.
+// chosen are those of experiments/2026-11-auto-hyperparameters, but for Middle, which is of 2026-11-strategies.
 var chosen = settings{
-	FirstPoints: 3, Middle: 0.5, FitSize: 32, DataSize: 96, Strangers: 400, Leaders: 6, Squashed: 0.1, Thrift: 1,
+	FirstPoints: 3, Middle: 1, FitSize: 32, DataSize: 96, Strangers: 400, Leaders: 6, Squashed: 0.1, Thrift: 1,
 	ModelFirst: 150, ModelEvery: 32,
 }
 

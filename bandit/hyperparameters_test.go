@@ -1,4 +1,4 @@
-//go:build hyperparameters
+//go:build hyperparameters || candidates
 
 package bandit_test
 
@@ -28,7 +28,8 @@ var (
 // in the end, which put together the changes that helped.
 func variants(chosen bandit.Settings) map[string]bandit.Settings {
 	first := chosen
-	first.FirstPoints, first.Squashed, first.Thrift = 4, 0.2, 0.5
+	chosen.Middle = 0.5 // as it was then; see experiments/2026-11-strategies
+	first.Middle, first.FirstPoints, first.Squashed, first.Thrift = 0.5, 4, 0.2, 0.5
 	all := map[string]bandit.Settings{"first guess": first, "chosen": chosen}
 	vary := func(name string, change func(*bandit.Settings)) {
 		s := first
