@@ -43,8 +43,9 @@ stress: CORRUPTIONS := 10
 stress: CONTEND := 10
 stress: RECORDS := 200000
 stress: STATES := 2000
-stress: ## the history killed, damaged, cut, starved and filled, a short version
+stress: ## the history killed, damaged, cut, starved and filled, a short version, and the fleet's etcd killed, full and slow
 	@$(HARDEST)
+	BITNET_AUTOTUNE_REQUIRE=etcd $(GO) test -count 1 ./history/fleet
 
 paranoid: KILLS := 800
 paranoid: CORRUPTIONS := 131
@@ -122,11 +123,12 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules, and install the emulators and the browser of make check from Debian's packages (as root)
+deps: ## download the Go modules, and install what make check needs from Debian's packages (as root): emulators, a browser, etcd
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
 	kernels/_emulate/install.sh
 	experiments/report/_browser/install.sh
+	history/fleet/_etcd/install.sh
 
 clean: ## remove what was built
 	rm -rf bin

@@ -20,8 +20,7 @@ type augmented struct{ bayes }
 
 var _ Strategy = (*augmented)(nil)
 
-// noisySquashed is settings.Squashed where samples are noisy: of 0.1, 0.3, 0.6 and 1 the best on the tables of
-// experiments/2026-11-noise, by less than their noise.
+// noisySquashed is settings.Squashed where samples are noisy. It matters little: experiments/2026-11-noise.
 const noisySquashed = 0.3
 
 // Ask implements Strategy.

@@ -416,6 +416,59 @@ func TestATuneDoesNotWaitInVain(t *testing.T) {
 	}
 }
 
+// between is a fleet to which somebody else's result comes between a pull and a claim.
+type between struct {
+	Fleet
+	result func()
+}
+
+func (b between) Claim(ctx context.Context, k fleet.Key, holder string, ttl time.Duration) (*fleet.Claim, error) {
+	b.result()
+	return b.Fleet.Claim(ctx, k, holder, ttl)
+}
+
+func TestATuneLooksAgainOnceItHasTheTurn(t *testing.T) {
+	f := newFleet(t)
+	s := quiet(fastest)
+	cert, err := s.with(t, between{f, func() { taught(t, f) }}, t.TempDir()).Tune(t.Context(), anyModel, brief)
+	if err != nil || !strings.HasPrefix(cert.Fleet, "configs of this class to begin with: 1;") {
+		t.Errorf("%q, %v: want the config that came in between", cert.Fleet, err)
+	}
+}
+
+// A result that comes while this host searches is in its duel.
+func TestATuneTakesALateResult(t *testing.T) {
+	f := newFleet(t)
+	s := quiet(fastest)
+	tuner := s.with(t, f, t.TempDir())
+	p, err := tuner.problem(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Objective = ObjectiveDecode
+	if _, err := f.Claim(t.Context(), p.fleetKey(), "somebody", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	var dueled []string
+	var late Config
+	tuner.opt.Progress = func(e Event) {
+		switch {
+		case e.Phase == "search" && late.Layout == "":
+			late = taught(t, f)
+		case e.Phase == "duel":
+			dueled = append(dueled, e.Text)
+		}
+	}
+	b := brief
+	b.Time = 10 * time.Second
+	if _, err := tuner.Tune(t.Context(), anyModel, b); err != nil {
+		t.Fatal(err)
+	}
+	if want := late.Arm(target.Decode).String(); !strings.Contains(strings.Join(dueled, "\n"), want) {
+		t.Errorf("dueled with %q, want %s among them", dueled, want)
+	}
+}
+
 // A run that may not use the whole host keeps its result to itself.
 func TestABoundedRunIsNotShared(t *testing.T) {
 	f := newFleet(t)

@@ -113,7 +113,7 @@ func (r *tune) pull(ctx context.Context) bool {
 		return false
 	}
 	if len(report.Refused) > 0 {
-		r.warn(fmt.Sprintf("fleet: %d of %d entries were left out, the first: %s", len(report.Refused), report.Read, report.Refused[0]))
+		r.heed([]error{fmt.Errorf("fleet: %d entries were left out, the first: %s", len(report.Refused), report.Refused[0])})
 	}
 	for _, ours := range []bool{true, false} {
 		for _, e := range entries {
@@ -134,7 +134,7 @@ func (r *tune) consider(e fleet.Entry) {
 		}
 	}
 	if err != nil {
-		r.warn("fleet: a config was left out: " + err.Error())
+		r.heed([]error{fmt.Errorf("fleet: a config was left out: %w", err)})
 		return
 	}
 	r.hints = append(r.hints, h)
@@ -153,9 +153,9 @@ func (r *tune) fleetless(ctx context.Context, err error) {
 
 // takeTurn makes this host the one of its class that tunes, or learns which one does.
 func (r *tune) takeTurn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, fleetPatience)
+	asking, cancel := context.WithTimeout(ctx, fleetPatience)
 	defer cancel()
-	claim, err := r.tuner.opt.Fleet.Claim(ctx, r.problem.fleetKey(), fmt.Sprintf("run-%016x", r.run), claimTTL)
+	claim, err := r.tuner.opt.Fleet.Claim(asking, r.problem.fleetKey(), fmt.Sprintf("run-%016x", r.run), claimTTL)
 	var other *fleet.ClaimedError
 	switch {
 	case errors.As(err, &other):
@@ -164,6 +164,9 @@ func (r *tune) takeTurn(ctx context.Context) {
 		r.fleetless(ctx, err)
 	default:
 		r.claim, r.ahead = claim, ""
+		if len(r.hints) == 0 { // whoever had the turn may have shared its result since this run asked
+			r.pull(ctx)
+		}
 	}
 }
 

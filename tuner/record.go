@@ -153,7 +153,7 @@ func (r *tune) publish(cert *Certificate) error {
 	return err
 }
 
-// heed takes the warnings of the store down that are not taken down yet.
+// heed takes warnings down, such as those of the store, that are not taken down yet.
 func (r *tune) heed(warnings []error) {
 	for _, w := range warnings {
 		if !slices.Contains(r.warnings, w.Error()) {

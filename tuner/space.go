@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -180,11 +181,16 @@ func (p Problem) ArmAt(s *bandit.Space, point bandit.Point) target.Arm {
 }
 
 // Starts returns the points of a Space that a search asks first, as facts alone choose them: the heuristic, the default,
-// and the heuristic of each layout. Points may repeat.
+// and the heuristic of each layout, also with the kernel's longest tile, which takes the fewest instructions to take weights
+// apart: where those share ports with the multiplications it is the best. Points may repeat.
 func (p Problem) Starts(s *bandit.Space, r target.Regime) []bandit.Point {
 	arms := []target.Arm{p.Heuristic().Arm(r), p.Default().Arm(r)}
 	for _, layout := range p.layouts() {
 		arms = append(arms, p.in(layout).Heuristic().Arm(r))
+	}
+	for _, a := range slices.Clone(arms[2:]) {
+		a.Blocking.Tile = longest(r, a)
+		arms = append(arms, a)
 	}
 	var points []bandit.Point
 	for _, a := range arms {
@@ -193,6 +199,18 @@ func (p Problem) Starts(s *bandit.Space, r target.Regime) []bandit.Point {
 		}
 	}
 	return points
+}
+
+// longest is the tile of an arm's kernel that holds the most tokens in a regime.
+func longest(r target.Regime, a target.Arm) kernels.Tile {
+	tile := a.Blocking.Tile
+	k, _ := kernels.ByName(a.Kernel)
+	for _, t := range k.Tiles {
+		if fits(r, t) && t.Tokens > tile.Tokens {
+			tile = t
+		}
+	}
+	return tile
 }
 
 // pointOf returns the point of an arm, if the space holds it.

@@ -116,27 +116,42 @@ func startEtcd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: etcd variable")
 	}
+	for range 5 { // a port that was free may be taken by now
+		if url := tryEtcd(ts); url != "" {
+			ts.Setenv(args[0], url)
+			return
+		}
+	}
+	ts.Fatalf("etcd does not start")
+}
+
+// tryEtcd starts an etcd and returns its address once it answers; "" if it ends before that.
+func tryEtcd(ts *testscript.TestScript) (url string) {
 	client, peer := freePort(ts), freePort(ts)
 	cmd := exec.Command("etcd", "--data-dir", ts.MkAbs("etcd-data"), "--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ts.Check(cmd.Start())
-	ts.Defer(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	url := "etcd://" + client
-	f, err := fleet.Open(context.Background(), fleet.Options{URL: url})
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	f, err := fleet.Open(context.Background(), fleet.Options{URL: "etcd://" + client})
 	ts.Check(err)
 	defer f.Close()
 	for range 600 {
 		if _, err = f.Status(context.Background()); err == nil {
-			ts.Setenv(args[0], url)
-			return
+			ts.Defer(func() { cmd.Process.Kill(); <-ended })
+			return "etcd://" + client
 		}
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case <-ended:
+			ts.Check(os.RemoveAll(ts.MkAbs("etcd-data")))
+			return ""
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
+	cmd.Process.Kill()
 	ts.Fatalf("etcd does not answer: %v", err)
+	return ""
 }
 
 func freePort(ts *testscript.TestScript) string {

@@ -35,7 +35,8 @@ func (a *app) replayVerb() *cobra.Command {
 		Long: `Plays every strategy on every recorded space with so many seeds, offline: a configuration takes the time that was
 recorded, costs what measuring it cost then, and fails again where it failed. The clock is virtual.
 
-FILE is a cache of Kernel Tuner or results in the T4 format, plain or gzipped; a directory stands for the caches in it.
+FILE is a cache of Kernel Tuner, results in the T4 format, or a table of samples (.jsonl) such as those of this project's own
+kernels under experiments/, plain or gzipped; a directory stands for the caches in it.
 
 The score of a run is the mean, over the time in which random search gets from 1 % to 95 % of the way from the median to the
 optimum, of how much of random search's distance to the optimum it saves: 0 is random search, 1 knows the answer. Ctrl-C
@@ -46,7 +47,7 @@ prints what was complete and ends with code 3.`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: map[string]string{moreFormats: "markdown"},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"json", "gz"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"json", "jsonl", "gz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd.Context(), f, args) },
 	}
@@ -85,7 +86,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, files []string) error {
 	results, err := f.x.Run(ctx)
 	took := time.Since(started)
 	p.clear()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	rep := report.New(&f.x, results, took)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,12 +16,12 @@ import (
 // cancelling is a stderr that ends a context when it is told of progress.
 type cancelling struct {
 	strings.Builder
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 }
 
 func (c *cancelling) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "1/6 runs") {
-		c.cancel()
+		c.cancel(errors.New("interrupt signal received")) // as signal.NotifyContext does
 	}
 	return c.Builder.Write(p)
 }
@@ -38,8 +39,8 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
 			var out strings.Builder
 			errs := &cancelling{cancel: cancel}
 			page := filepath.Join(t.TempDir(), "board.html")

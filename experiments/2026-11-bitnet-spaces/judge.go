@@ -106,7 +106,8 @@ func (o outcome) settled() int {
 
 func (p player) play(l replay.Live, seed uint64, points int) (outcome, error) {
 	if p.strategy == nil {
-		return outcome{{Point: p.keeps(l), Regret: l.Regret(p.keeps(l))}}, nil
+		kept := p.keeps(l)
+		return outcome{{Point: kept, Regret: l.Regret(kept), Tried: l.Regret(kept)}}, nil
 	}
 	s, err := p.strategy(l, seed)
 	if err != nil {
@@ -162,11 +163,12 @@ func judge(ctx context.Context, fields []field, players []player, todo task) ([]
 	return verdicts, context.Cause(ctx)
 }
 
-// regrets are the regrets of all runs after so many points, ascending.
-func (v verdict) regrets(points int) []float64 {
+// regrets are the regrets of all runs after so many points, ascending: those of what is recommended, or what else of
+// says.
+func (v verdict) regrets(points int, of func(replay.Standing) float64) []float64 {
 	var list []float64
 	for _, run := range v.runs {
-		list = append(list, run.after(points).Regret)
+		list = append(list, of(run.after(points)))
 	}
 	slices.Sort(list)
 	return list
@@ -191,31 +193,37 @@ func quantile(sorted []float64, share float64) float64 {
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
-// report prints the verdicts as a Markdown table.
+// report prints the verdicts as a Markdown table; where there are two numbers with a stroke, the median and the 90th
+// percentile.
 func report(out io.Writer, verdicts []verdict) {
 	fmt.Fprint(out, "| space | strategy |")
 	for _, n := range judgedAt {
 		fmt.Fprintf(out, " regret at %d |", n)
 	}
-	fmt.Fprint(out, " points to within 3 % | blocks at 20 / 40 | seconds at 20 / 40 |\n|---|---|")
-	for range len(judgedAt) + 3 {
+	fmt.Fprint(out, " best tried at 20 | at 40 | points to within 3 % | blocks at 20, 40 | seconds at 20, 40 |\n|---|---|")
+	for range len(judgedAt) + 5 {
 		fmt.Fprint(out, "---|")
 	}
 	fmt.Fprintln(out)
 	for _, v := range verdicts {
 		fmt.Fprintf(out, "| %s | %s |", v.field, v.player)
 		for _, n := range judgedAt {
-			r := v.regrets(n)
-			fmt.Fprintf(out, " %s / %s |", percent(quantile(r, 0.5)), percent(quantile(r, 0.9)))
+			fmt.Fprintf(out, " %s |", quantiles(v.regrets(n, recommended), percent))
 		}
-		w := v.within()
-		fmt.Fprintf(out, " %s / %s |", count(quantile(w, 0.5)), count(quantile(w, 0.9)))
-		fmt.Fprintf(out, " %.0f / %.0f | %.1f / %.1f |\n", v.mean(20, blocks), v.mean(40, blocks), v.mean(20, seconds), v.mean(40, seconds))
+		fmt.Fprintf(out, " %s | %s | %s |", quantiles(v.regrets(20, tried), percent), quantiles(v.regrets(40, tried), percent), quantiles(v.within(), count))
+		fmt.Fprintf(out, " %.0f, %.0f | %.1f, %.1f |\n", v.mean(20, blocks), v.mean(40, blocks), v.mean(20, seconds), v.mean(40, seconds))
 	}
 }
 
-func blocks(s replay.Standing) float64  { return float64(s.Blocks) }
-func seconds(s replay.Standing) float64 { return s.Elapsed.Seconds() }
+// quantiles are the median and the 90th percentile of ascending values.
+func quantiles(sorted []float64, text func(float64) string) string {
+	return text(quantile(sorted, 0.5)) + " / " + text(quantile(sorted, 0.9))
+}
+
+func recommended(s replay.Standing) float64 { return s.Regret }
+func tried(s replay.Standing) float64       { return s.Tried }
+func blocks(s replay.Standing) float64      { return float64(s.Blocks) }
+func seconds(s replay.Standing) float64     { return s.Elapsed.Seconds() }
 
 // mean of what the runs had spent after so many points.
 func (v verdict) mean(points int, of func(replay.Standing) float64) float64 {

@@ -48,7 +48,7 @@ func TestTableKeepsTheClaim(t *testing.T) {
 	}
 	within, mean := map[string]int{}, map[string]float64{}
 	for _, v := range verdicts {
-		for _, r := range v.regrets(20) {
+		for _, r := range v.regrets(20, recommended) {
 			mean[v.player] += r / float64(seeds*len(decode))
 			if r <= near {
 				within[v.player]++

@@ -32,15 +32,15 @@ type Results [][][]Result
 // Run plays the experiment. Where ctx ends it early, or a run fails, the results have what was complete until then, and
 // the error says why. They depend on nothing but tables, strategies and seeds.
 func (x *Experiment) Run(ctx context.Context) (Results, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	playing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	q := newQueue(x)
 	var wait sync.WaitGroup
 	for range max(1, x.Workers) {
 		wait.Go(func() {
-			for j, ok := q.next(); ok && ctx.Err() == nil; j, ok = q.next() {
+			for j, ok := q.next(); ok && playing.Err() == nil; j, ok = q.next() {
 				seed, start := x.First+uint64(j.seed), time.Now()
-				r, err := x.Tables[j.table].Play(ctx, x.Strategies[j.strategy], seed)
+				r, err := x.Tables[j.table].Play(playing, x.Strategies[j.strategy], seed)
 				if err != nil {
 					cancel(err)
 					return
@@ -50,7 +50,10 @@ func (x *Experiment) Run(ctx context.Context) (Results, error) {
 		})
 	}
 	wait.Wait()
-	return q.results, context.Cause(ctx)
+	if ctx.Err() != nil {
+		return q.results, ctx.Err()
+	}
+	return q.results, context.Cause(playing)
 }
 
 // job is one run.

@@ -135,6 +135,7 @@ type Standing struct {
 	Elapsed time.Duration // what they took
 	Point   int           // the recommended one
 	Regret  float64
+	Tried   float64 // the regret of the best of the points evaluated: what there was to be recommended
 }
 
 // Search lets a strategy search as the live tuner does, until it has evaluated so many points, spent so many blocks, or asks
@@ -148,7 +149,7 @@ func (l Live) Search(s bandit.Strategy, seed uint64, points, blocks int) ([]Stan
 	dice, seen := rand.New(rand.NewPCG(seed, 1)), map[int]bool{}
 	s.Tell(bandit.Trial{Point: l.Space.At(l.Yardstick), Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
 	var standings []Standing
-	now := Standing{}
+	now := Standing{Tried: math.Inf(1)}
 	stand := func() {
 		now.Point = l.Yardstick
 		if best := r.Recommend(1); len(best) > 0 {
@@ -177,7 +178,7 @@ func (l Live) Search(s bandit.Strategy, seed uint64, points, blocks int) ([]Stan
 			more := l.Measure(i, false, dice)
 			done.Costs, done.Elapsed = append(done.Costs, more.Costs...), done.Elapsed+more.Elapsed
 		}
-		seen[i] = true
+		seen[i], now.Tried = true, min(now.Tried, l.Regret(i))
 		now.Blocks, now.Elapsed = now.Blocks+max(1, asked[0].Want), now.Elapsed+done.Elapsed
 		s.Tell(done)
 	}

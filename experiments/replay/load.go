@@ -3,7 +3,9 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,8 +23,9 @@ type Loaded struct {
 	PassedOver []string
 }
 
-// Load reads caches and results, so many at a time; a directory stands for the caches in it. A table is named after its
-// file, with so much of the path before it as tells it from the others.
+// Load reads caches, results and tables of samples, so many files at a time; a directory stands for the caches in it. A
+// table is named after its file, with so much of the path before it as tells it from the others; those of samples have
+// names of their own.
 func Load(ctx context.Context, paths []string, workers int) (Loaded, error) {
 	var loaded Loaded
 	var files []string
@@ -37,8 +40,7 @@ func Load(ctx context.Context, paths []string, workers int) (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	loaded.Tables = make([]Scored, len(files))
-	errs := make([]error, len(files))
+	tables, errs := make([][]Scored, len(files)), make([]error, len(files))
 	turns := make(chan struct{}, max(1, workers))
 	var wait sync.WaitGroup
 	for i, file := range files {
@@ -46,11 +48,12 @@ func Load(ctx context.Context, paths []string, workers int) (Loaded, error) {
 			turns <- struct{}{}
 			defer func() { <-turns }()
 			if errs[i] = context.Cause(ctx); errs[i] == nil {
-				loaded.Tables[i], errs[i] = readFile(names[i], file)
+				tables[i], errs[i] = readFile(names[i], file)
 			}
 		})
 	}
 	wait.Wait()
+	loaded.Tables = slices.Concat(tables...)
 	return loaded, cmp.Or(errs...)
 }
 
@@ -106,22 +109,45 @@ func formatOf(name string) (t4.Format, error) {
 	return rd.Format(), nil
 }
 
-func readFile(name, path string) (Scored, error) {
+// readFile reads the tables of a file: one, or as many as a file of samples holds.
+func readFile(name, path string) ([]Scored, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Scored{}, fmt.Errorf("replay: %w", err)
+		return nil, fmt.Errorf("replay: %w", err)
 	}
 	defer file.Close()
-	table, err := read(file)
+	tables, err := readTables(name, path, file)
 	if err != nil {
-		return Scored{}, fmt.Errorf("replay: %s: %w", path, err)
+		return nil, fmt.Errorf("replay: %s: %w", path, err)
 	}
-	table.Name = name
-	scored, err := newScored(table)
-	if err != nil {
-		return Scored{}, fmt.Errorf("replay: %s: %w", path, err)
+	scored := make([]Scored, len(tables))
+	for i, table := range tables {
+		if scored[i], err = newScored(table); err != nil {
+			return nil, fmt.Errorf("replay: %s: %s: %w", path, table.Name, err)
+		}
 	}
 	return scored, nil
+}
+
+func readTables(name, path string, file io.Reader) ([]*Table, error) {
+	if !strings.HasSuffix(strings.TrimSuffix(path, ".gz"), ".jsonl") {
+		table, err := read(file)
+		if err != nil {
+			return nil, err
+		}
+		table.Name = name
+		return []*Table{table}, nil
+	}
+	samples, err := readSamples(file)
+	if err == nil && len(samples) == 0 {
+		err = errors.New(`no "space" in any line`)
+	}
+	var tables []*Table
+	for _, s := range samples {
+		table, summed := s.Table()
+		tables, err = append(tables, table), cmp.Or(err, summed)
+	}
+	return tables, err
 }
 
 // namesOf returns the last part of each path, and more of it where that is not enough to tell them apart.

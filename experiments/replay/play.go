@@ -17,8 +17,8 @@ func Options(seed uint64) bandit.Options { return bandit.Options{Seed: seed, Sam
 func Run(ctx context.Context, t *Table, s bandit.Strategy, budget float64) ([]score.Step, error) {
 	var steps []score.Step
 	for clock := 0.0; clock <= budget; {
-		if ctx.Err() != nil {
-			return steps, context.Cause(ctx)
+		if err := ctx.Err(); err != nil {
+			return steps, err
 		}
 		asks := s.Ask(1)
 		if len(asks) == 0 {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -150,6 +152,9 @@ func TestSearchStandsBeforeEachNewPoint(t *testing.T) {
 				if run[i].Blocks <= run[i-1].Blocks || run[i].Elapsed <= run[i-1].Elapsed {
 					t.Errorf("after %d points %+v, before that %+v; want more blocks and time", i+1, run[i], run[i-1])
 				}
+				if run[i].Tried > run[i-1].Tried {
+					t.Errorf("after %d points the best tried is %v, before that %v; want no worse", i+1, run[i].Tried, run[i-1].Tried)
+				}
 			}
 		})
 	}
@@ -223,6 +228,33 @@ func TestLiveOfAPointThatWasGivenUp(t *testing.T) {
 			if cost := l.Measure(slow, false, dice).Costs[0]; cost < 3.9 || cost > 4.1 {
 				t.Errorf("seed %d: a block says %v; want 4 with the noise of the others, 2 %%", seed, cost)
 			}
+		}
+	}
+}
+
+// A file of samples holds as many tables as it likes, under names of their own.
+func TestLoadSamples(t *testing.T) {
+	dir := t.TempDir()
+	two := slope(t) + strings.Replace(slope(t), `"slope"`, `"another"`, 1)
+	for name, text := range map[string]string{"two.jsonl": two, "none.jsonl": "", "host.jsonl": `{"host":{}}` + "\n", "bad.jsonl": two + "{}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := Load(t.Context(), []string{filepath.Join(dir, "two.jsonl")}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, table := range loaded.Tables {
+		names = append(names, table.Name)
+	}
+	if diff := cmp.Diff([]string{"slope", "another"}, names); diff != "" {
+		t.Errorf("tables (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]string{"none.jsonl": `no "space"`, "host.jsonl": `no "space"`, "bad.jsonl": "line "} {
+		if _, err := Load(t.Context(), []string{filepath.Join(dir, name)}, 1); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v; want the file and %q", name, err, want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func seriesLine(i int) draw.LineStyle {
 // bandColour is the colour of strategy number i, thin.
 func bandColour(i int) color.Color {
 	c := color.NRGBAModel.Convert(seriesColour(i)).(color.NRGBA)
-	c.A = 0x21
+	c.A = 0x1a
 	return c
 }
 

@@ -4,6 +4,7 @@
 //
 //	space, err := score.New(times, costs)     // of all points
 //	p := space.Score(run)                     // 0 = random search, 1 = knows the answer
+//	best := space.Best(run, space.Clock(101)) // the curve of a run, over the time that is scored
 //	n := space.Within(run, 0.05)              // evaluations until within 5 % of the optimum
 //
 // A score is the mean, over the time in which random search goes from 1 % to 95 % of the way from the median to the

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -67,12 +68,19 @@ func unavailable(t *testing.T, need string, err error) {
 	t.Skipf("NOT TESTED: %s: %v", need, err)
 }
 
+// freePort returns a port on which nothing listens, below those that the kernel gives to connections, which would take it
+// before the server does.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no free port from 20000 to 31999")
+	return 0
 }
 
 // start starts the server, also again after a kill, and waits until it answers.

@@ -53,7 +53,8 @@ func entryOf(class, threads, blocks int) Entry {
 // Most of what these tests do is wait, for etcd, for disks and for leases to fall.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
+	set := func(name string) string { return flag.Lookup(name).Value.String() }
+	if set("test.parallel") == fmt.Sprint(runtime.GOMAXPROCS(0)) && set("test.fuzz") == "" {
 		flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
@@ -625,6 +626,20 @@ func TestFromLearned(t *testing.T) {
 	named.ModelName = "/models/secret.gguf"
 	if e, err := FromLearned(named); err != nil || e.ModelName != "" {
 		t.Errorf("a path as name: %q, %v", e.ModelName, err)
+	}
+}
+
+// Only what was decided is evidence.
+func TestBlocks(t *testing.T) {
+	for certificate, want := range map[string]int{
+		`{}`: 0,
+		`{"regimes":[{"verdict":"ADOPT","duel_blocks":10},{"verdict":"INCONCLUSIVE","duel_blocks":99},{"verdict":"KEEP_DEFAULT","duel_blocks":5}]}`:   15,
+		`{"regimes":[{"verdict":"ADOPT","duel_blocks":10}],"inherited":[{"verdict":"KEEP_DEFAULT","duel_blocks":7},{"verdict":"","duel_blocks":99}]}`: 17,
+	} {
+		var e Entry
+		if err := e.take([]byte(certificate)); err != nil || e.Blocks != want {
+			t.Errorf("%s: %d blocks, want %d: %v", certificate, e.Blocks, want, err)
+		}
 	}
 }
 
