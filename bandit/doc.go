@@ -37,7 +37,7 @@
 // random candidates and the neighbours of the best, and looks at 1,024 before it ends.
 //
 // From 150 measured points on, bayes and thompson rest their predictions on fewer points and consider fewer candidates, down
-// to a third: a search of thousands of questions pays for each less than one of a hundred does.
+// to a quarter: a search of thousands of questions pays for each less than one of a hundred does.
 //
 // auto's choice between its parts rests on Options.Samples: 1 says that samples are not noisy. descent copes with noise and
 // repeats the best, but its settings were chosen without it.
