@@ -16,6 +16,7 @@ type bayes struct {
 	*ledger
 	fitted []datum   // what the scales were chosen on
 	scales *gaussian // a memo of newGaussian(fitted)
+	rows   []float64 // improve works in it
 }
 
 var _ Strategy = (*bayes)(nil)
@@ -145,10 +146,11 @@ func (b *bayes) improve(pool []int) int {
 	g := b.process()
 	best := median(b.arm(b.ranked()[0].point).logs)
 	field := make([]prospect, len(pool))
-	rows, point := make([]float64, len(pool)*g.count), make(Point, len(b.space.knobs))
+	b.rows = slices.Grow(b.rows[:0], len(pool)*g.count)[:len(pool)*g.count]
+	point := make(Point, len(b.space.knobs))
 	for n, i := range pool {
 		b.space.read(i, point)
-		cross := g.cross(point, rows[n*g.count:(n+1)*g.count])
+		cross := g.cross(point, b.rows[n*g.count:(n+1)*g.count])
 		p := prospect{point: i, gain: best - g.cost.at(cross), price: b.set.Thrift * g.effort.at(cross), cross: cross}
 		p.bound = p.merit(g.deviation(1))
 		field[n] = p
