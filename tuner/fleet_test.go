@@ -24,10 +24,13 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
+// Nothing here is about speed, and a directory syncs to a disk that may be busy.
+func init() { fleetPatience = time.Minute }
+
 // openFleet opens a fleet that is looked at often.
 func openFleet(t *testing.T, url string) *fleet.Fleet {
 	t.Helper()
-	f, err := fleet.Open(t.Context(), fleet.Options{URL: url, Contributor: t.Name(), Timeout: 5 * time.Second, Poll: 5 * time.Millisecond})
+	f, err := fleet.Open(t.Context(), fleet.Options{URL: url, Contributor: t.Name(), Timeout: 20 * time.Second, Poll: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +187,67 @@ func TestAReceivedConfigIsCheckedAgainUnderOtherConditions(t *testing.T) {
 		if checked := len(s.seen) > 0; checked != (i < 2) {
 			t.Errorf("pull %d under %s: checked %v", i, governor, checked)
 		}
+	}
+}
+
+// What was accepted, and refused when it was checked again, is not the answer any more; accepted once more, it is again.
+func TestTheLastCheckOfAReceivedConfigCounts(t *testing.T) {
+	f, dir := newFleet(t), t.TempDir()
+	taught(t, f)
+	factor := 0.5
+	s := quiet(func(r target.Regime, a target.Arm) time.Duration { return by(factor)(r, a) })
+	for i, c := range []struct {
+		governor string
+		factor   float64
+		want     Source
+	}{{"performance", 0.5, NearHost}, {"powersave", 1.5, Heuristic}, {"ondemand", 0.5, NearHost}} {
+		factor = c.factor
+		tuner := s.with(t, f, dir)
+		tuner.host.Governor = c.governor
+		got, err := tuner.Receive(t.Context(), anyModel, time.Minute)
+		if err != nil || len(s.seen) == 0 {
+			t.Fatalf("pull %d: %v, %d arms prepared: want it checked", i, err, len(s.seen))
+		}
+		if got.Plan.Source != c.want {
+			t.Errorf("pull %d under %s: plan %s because %q, want %s", i, c.governor, got.Plan.Source, got.Plan.Reason, c.want)
+		}
+	}
+}
+
+// What a host refused is no advice of the site prior that it ships.
+func TestAPriorWithARefusedConfigIsNoAnswer(t *testing.T) {
+	f, dir := newFleet(t), t.TempDir()
+	taught(t, f)
+	if _, err := quiet(by(1.5)).with(t, f, dir).Receive(t.Context(), anyModel, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := history.ReadSnapshot(dir)
+	if err != nil || len(snapshot.Learned) != 1 {
+		t.Fatalf("%d learned configs, %v: want the refused one", len(snapshot.Learned), err)
+	}
+	p := problemOn(*fourCores())
+	p.prior = prior{path: "prior.json", learned: snapshot.Learned}
+	if plan := p.plan(nil); plan.Source != Heuristic || !strings.Contains(plan.Reason, "refused") {
+		t.Errorf("plan %s because %q, want the heuristic, because it was refused", plan.Source, plan.Reason)
+	}
+}
+
+// An interrupted pull ends with one line, and leaves no run behind.
+func TestAnInterruptedPull(t *testing.T) {
+	f, dir := newFleet(t), t.TempDir()
+	taught(t, f)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := quiet(fastest)
+	tuner := s.with(t, f, dir)
+	tuner.opt.Progress = func(e Event) {
+		if e.Phase == "verify" {
+			cancel()
+		}
+	}
+	s.err = func(target.Regime, target.Arm) error { return ctx.Err() }
+	_, err := tuner.Receive(ctx, anyModel, time.Minute)
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v: want one line that says that it was interrupted", err)
 	}
 }
 

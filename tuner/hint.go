@@ -68,11 +68,12 @@ func (p Problem) wouldTry(c Config) error {
 	return nil
 }
 
-// How long a run's dealings with the fleet may take, whatever the fleet's own timeouts are.
-const (
-	fleetPatience = 2 * time.Second  // asking or giving
-	claimTTL      = 30 * time.Second // after which the class is free again if this host dies
-)
+// fleetPatience is how long a run asks the fleet, or gives to it, whatever the fleet's own timeouts are. Tests, whose disks
+// are busy, have more.
+var fleetPatience = 2 * time.Second
+
+// claimTTL is after how long the class is free again if this host dies.
+const claimTTL = 30 * time.Second
 
 // join asks the fleet, before anything is measured, what hosts of this class know, and takes the turn to tune for them.
 // Where another host has it, it waits for that one's result for as long as the budget says, which is not counted.

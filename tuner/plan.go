@@ -93,6 +93,10 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].ok = false
 			list[i].reason += "; passed over because its " + string(r) + " setting was found to give wrong results"
 		}
+		if later, ok := list[i].refusedSince(learned); ok && list[i].ok {
+			list[i].ok = false
+			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
+		}
 	}
 	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.sound(wrong)},
 		reason: "chosen from host and model facts alone: " + missed})
@@ -182,7 +186,10 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 	if from != "" {
 		c.reason = "from the site prior " + from + ": " + c.reason
 	}
-	if c.received && c.proof.Received.Verdict == Failed {
+	if c.proof.Received != nil && c.proof.Received.Verdict == Failed {
+		if !c.received {
+			c.reason += "; passed over because it was refused where it was checked"
+		}
 		return c
 	}
 	if c.source == NearHost && !c.received && p.narrower(c.plan.Config) {

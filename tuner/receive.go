@@ -156,6 +156,23 @@ func (p Problem) checked(config string, snapshot *history.Snapshot) (Received, b
 	return Received{}, false
 }
 
+// refusedSince returns the check that refused a received config after it was accepted, which conditions may have changed
+// for: the last check counts.
+func (c candidate) refusedSince(list []candidate) (Received, bool) {
+	if !c.received {
+		return Received{}, false
+	}
+	for _, other := range list {
+		if !other.received {
+			continue
+		}
+		if r := *other.proof.Received; r.Verdict == Failed && r.Config == c.proof.Received.Config && r.CheckedAt.After(c.proof.Received.CheckedAt) {
+			return r, true
+		}
+	}
+	return Received{}, false
+}
+
 // examine measures a hint beside the default until end, and keeps the outcome. One that could not be verified in that time
 // is neither accepted nor refused.
 func (r *tune) examine(ctx context.Context, h hint, end time.Time) (Received, error) {
@@ -163,8 +180,11 @@ func (r *tune) examine(ctx context.Context, h hint, end time.Time) (Received, er
 	defer cancel()
 	r.problem.Layout = h.config.Layout // it may be one that no run would try of its own accord
 	if err := r.open(measuring); err != nil {
+		if ctx.Err() != nil {
+			return Received{}, ctx.Err()
+		}
 		_, late := r.outOfTime(ctx, measuring, err)
-		return Received{}, errors.Join(late, ctx.Err())
+		return Received{}, late
 	}
 	defer r.target.Close()
 	done := receivedAs(h.entry)
@@ -174,16 +194,16 @@ func (r *tune) examine(ctx context.Context, h hint, end time.Time) (Received, er
 		check := r.check(measuring, regime, h.config.Arm(regime), hintBlocks, until)
 		done.Regimes = append(done.Regimes, check)
 		done.Verdict = worse(done.Verdict, check.Verdict)
+		if ctx.Err() != nil {
+			return done, ctx.Err()
+		}
 		if !check.verified && check.Verdict != Failed {
-			return done, errors.Join(ctx.Err(), fmt.Errorf("pull: %w: %s could not be verified: allow more than %v", ErrNoBudget, regime, r.budget.Time))
+			return done, fmt.Errorf("pull: %w: %s could not be verified: allow more than %v", ErrNoBudget, regime, r.budget.Time)
 		}
 		if check.Verdict == Failed {
 			done.Reason = string(regime) + ": " + check.failure()
 			break
 		}
-	}
-	if ctx.Err() != nil {
-		return done, ctx.Err()
 	}
 	return done, r.keepReceived(ctx, h, done)
 }

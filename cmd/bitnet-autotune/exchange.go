@@ -208,15 +208,27 @@ func (a *app) importFile(cmd *cobra.Command, store *history.Store, file *bufio.R
 }
 
 // isJSONL reports whether a file begins with a record on a line of its own, or with what is no JSON object at all, of which
-// the reader of JSONL says what is wrong.
+// the reader of JSONL says what is wrong. Only the names of the first object count: results that history export wrote carry
+// records deeper down, and a file may be one line.
 func isJSONL(file *bufio.Reader) bool {
 	head, _ := file.Peek(file.Size())
-	line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}): // gzip
+	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) { // gzip
 		return false
-	case bytes.HasPrefix(line, []byte("{")):
-		return bytes.Contains(line, []byte(`"run"`)) || bytes.Contains(line, []byte(`"regime"`))
 	}
-	return true
+	dec := json.NewDecoder(bytes.NewReader(head))
+	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+		return true
+	}
+	for {
+		var value json.RawMessage
+		name, err := dec.Token()
+		switch {
+		case err != nil || name == json.Delim('}'):
+			return false
+		case name == "run" || name == "regime":
+			return true
+		case dec.Decode(&value) != nil: // it goes on beyond the head
+			return false
+		}
+	}
 }

@@ -134,7 +134,7 @@ func tryEtcd(ts *testscript.TestScript) (url string) {
 	ts.Check(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	f, err := fleet.Open(context.Background(), fleet.Options{URL: "etcd://" + client})
+	f, err := fleet.Open(context.Background(), fleet.Options{URL: "etcd://" + client, Timeout: 5 * time.Second})
 	ts.Check(err)
 	defer f.Close()
 	for range 600 {

@@ -62,6 +62,7 @@ func isolate(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("BITNET_AUTOTUNE_FLEET_TIMEOUT", "20s") // a disk may be busy
 	env.Setenv("STORE", filepath.Join(env.WorkDir, "state", "bitnet-autotune"))
 	return nil
 }

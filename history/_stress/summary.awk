@@ -8,7 +8,7 @@
 		printf "%s", whole
 	printf "%s %s %s: %s\n", verdict, $3, $4, own != "" ? own : parts
 	fflush()
-	whole = own = parts = ""
+	whole = own = parts = at = ""
 	next
 }
 
@@ -26,7 +26,7 @@
 	next
 }
 
-END { # a panic, or the end of the time, leaves a test without its last line
-	if (whole ~ /(^|\n)panic/)
+END { # a panic, a fault or the end of the time leaves a test without its last line
+	if (at != "")
 		printf "%s", whole
 }

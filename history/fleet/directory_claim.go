@@ -48,7 +48,7 @@ func (d *directory) take(ctx context.Context, p, holder string, ttl time.Duratio
 		return nil, err
 	}
 	return within(ctx, d, func(root *os.Root) (lease, error) {
-		for {
+		for range maxAttempts {
 			it, err := d.get(root, p)
 			if err != nil {
 				return nil, err
@@ -62,6 +62,7 @@ func (d *directory) take(ctx context.Context, p, holder string, ttl time.Duratio
 				return &directoryLease{d, p, doc}, nil
 			}
 		}
+		return nil, fail(ErrUnavailable, "directory %s: %s changed under %d attempts", d.dir, p, maxAttempts)
 	})
 }
 

@@ -208,3 +208,16 @@ func TestDirectoryClaimAge(t *testing.T) {
 	}
 	must(t, c.Release(t.Context()))
 }
+
+// A revision after which there can be none ends a claim with an error, and no goroutine goes on trying.
+func TestDirectoryLastRevision(t *testing.T) {
+	f, root, _ := here(t)
+	file := filepath.Join(root, "v1", claimPath(keyOf(1))+"@9223372036854775807.json")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o777))
+	must(t, os.WriteFile(file, []byte(`{"holder":""}`), 0o666))
+	d := f.backend.(*directory)
+	d.timeout = 10 * time.Minute // it ends by itself
+	if _, err := f.Claim(t.Context(), keyOf(1), "tuner", time.Minute); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "changed under") {
+		t.Error(err)
+	}
+}

@@ -68,12 +68,18 @@ func unavailable(t *testing.T, need string, err error) {
 	t.Skipf("NOT TESTED: %s: %v", need, err)
 }
 
+// givenPorts are those that freePort has returned: tests run side by side, and a server listens some time after.
+var givenPorts sync.Map
+
 // freePort returns a port on which nothing listens, below those that the kernel gives to connections, which would take it
-// before the server does.
+// before the server does. It returns none twice.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
 		port := 20000 + rand.IntN(12000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			l.Close()
 			return port

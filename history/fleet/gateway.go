@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -244,6 +245,7 @@ func read(endpoint string, status int, content []byte, a answer) error {
 		}
 		return nonsense("HTTP %d and %.40q: is it etcd 3.4 or later?", status, content)
 	}
+	reflect.ValueOf(a).Elem().SetZero() // of what another endpoint said, which was no answer
 	if err := json.Unmarshal(content, a); err != nil {
 		return nonsense("%.40q is not its answer: %v", content, err)
 	}
