@@ -64,6 +64,7 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags hyperparameters ./bandit
+	$(GO) vet -tags candidates ./bandit
 	$(GO) vet -tags browser ./experiments/report
 	$(GO) run $(STATICCHECK) ./...
 
