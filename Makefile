@@ -63,8 +63,7 @@ race: ## run the tests under the race detector, kernels on their shorter grid
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
-	$(GO) vet -tags hyperparameters ./bandit
-	$(GO) vet -tags candidates ./bandit
+	$(GO) vet -tags hyperparameters,candidates ./bandit
 	$(GO) vet -tags browser ./experiments/report
 	$(GO) run $(STATICCHECK) ./...
 

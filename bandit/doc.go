@@ -37,7 +37,7 @@
 // random candidates and the neighbours of the best, and looks at 1,024 before it ends.
 //
 // From 150 measured points on, bayes and thompson rest their predictions on fewer points and consider fewer candidates, down
-// to a third: a search of thousands of questions pays for each less than one of a hundred does.
+// to a quarter: a search of thousands of questions pays for each less than one of a hundred does.
 //
 // auto's choice between its parts rests on Options.Samples: 1 says that samples are not noisy. descent copes with noise and
 // repeats the best, but its settings were chosen without it.
@@ -82,7 +82,7 @@
 //
 // 2026-11-21: auto is bayes, then bayes and descent in turns where one sample tells the cost. Score on the
 // eight recorded spaces, 100 seeds, where random search is 0 and knowing the answer 1 (experiments/2026-11-scoreboard):
-// auto 0.81 (40 seeds), descent alone 0.56, random 0.02; the best searcher of Kernel Tuner 1.4.0 on the same data 0.55, and the
+// auto 0.82, descent alone 0.58, random 0.02; the best searcher of Kernel Tuner 1.4.0 on the same data 0.55, and the
 // best one for each space 0.76. The settings and what else was tried: experiments/2026-11-auto-hyperparameters.
 //
 // 2026-11-21: which part of auto asks follows from the number of answers. The road not taken, credit for past
@@ -94,7 +94,7 @@
 //
 // 2026-11-21: a confidence bound, a random forest, nearest neighbours, an evolutionary search and a variable neighbourhood
 // search were tried alone, in place of a part of auto and beside them, and credit in place of the schedule, and left
-// out (experiments/2026-11-strategies). On the mean none beats auto's 0.81 by more than the seeds vary by. The
+// out (experiments/2026-11-strategies). On the mean none beats auto's 0.81 (24 seeds) by more than the seeds vary by. The
 // bound in place of bayes comes nearest: 0.86 instead of 0.73 on dedispersion-A100, but 0.80 instead of 0.88 on pnpoly.
 //
 // 2026-11-21: how near the middle the first points are, Middle, went from 0.5 to 1. At 0.5 they went to the corners, where

@@ -97,8 +97,9 @@ func (l *ledger) drawn(n int) []rank {
 // tapered returns how much of a workload is left for a question when many points are known: a search of thousands of
 // questions needs many that are fair more than few that are good. Short ones are not touched.
 func (l *ledger) tapered(work int) int {
-	const unhurried, least = 150, 3
-	return max(work/least, min(work, work*unhurried/max(1, len(l.ranked()))))
+	const unhurried, least = 150, 4
+	known := max(unhurried, len(l.ranked()))
+	return max(work/least, work*unhurried*unhurried/(known*known))
 }
 
 // hash scatters the numbers of points (SplitMix64; Steele et al. 2014).

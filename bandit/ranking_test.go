@@ -82,7 +82,7 @@ func TestDrawnSeldomChanges(t *testing.T) {
 
 func TestTapered(t *testing.T) {
 	s, _ := hill(t)
-	for known, want := range map[int]int{0: 60, 150: 60, 200: 45, 432: 20} {
+	for known, want := range map[int]int{0: 60, 150: 60, 200: 33, 432: 15} {
 		l, err := newLedger(s, Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -56,9 +56,6 @@ func read(r io.Reader) (*Table, error) {
 		if !(r.cost >= 0 && r.cost <= math.MaxFloat64) {
 			return nil, fmt.Errorf("entry %s: cost of the evaluation %v: want times of 0 or more", strings.Join(e.Values, ","), r.cost)
 		}
-		if !e.Failed() && !(r.time > 0) {
-			return nil, fmt.Errorf("entry %s: time %v: want more than 0", strings.Join(e.Values, ","), r.time)
-		}
 		rows = append(rows, r)
 		settings = append(settings, e.Values)
 	}
