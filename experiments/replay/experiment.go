@@ -36,7 +36,7 @@ func (x *Experiment) Run(ctx context.Context) (Results, error) {
 	defer cancel(nil)
 	q := newQueue(x)
 	var wait sync.WaitGroup
-	for range max(1, x.Workers) {
+	for range min(max(1, x.Workers), len(q.done)*x.Seeds) {
 		wait.Go(func() {
 			for j, ok := q.next(); ok && playing.Err() == nil; j, ok = q.next() {
 				seed, start := x.First+uint64(j.seed), time.Now()

@@ -54,7 +54,19 @@ func Load(ctx context.Context, paths []string, workers int) (Loaded, error) {
 	}
 	wait.Wait()
 	loaded.Tables = slices.Concat(tables...)
-	return loaded, cmp.Or(errs...)
+	return loaded, cmp.Or(append(errs, distinct(loaded.Tables))...)
+}
+
+// distinct refuses two spaces of one name, which tables of samples give themselves: results are told apart by it.
+func distinct(tables []Scored) error {
+	seen := map[string]bool{}
+	for _, t := range tables {
+		if seen[t.Name] {
+			return fmt.Errorf("replay: space %s: given twice; want each once", t.Name)
+		}
+		seen[t.Name] = true
+	}
+	return nil
 }
 
 // expand returns the files that a path stands for.

@@ -96,7 +96,9 @@ func readSamples(r io.Reader) ([]*Samples, error) {
 		case line.Head != nil:
 			tables = append(tables, &Samples{Head: *line.Head, Host: host, at: map[string]int{}})
 		case line.Row != nil && len(tables) > 0:
-			tables[len(tables)-1].add(*line.Row)
+			if err = line.Row.check(); err == nil {
+				tables[len(tables)-1].add(*line.Row)
+			}
 		default:
 			err = errors.New(`want "host", "space", or after a space "row"`)
 		}
@@ -110,6 +112,24 @@ func readSamples(r io.Reader) ([]*Samples, error) {
 		}
 	}
 	return tables, nil
+}
+
+// check refuses what no clock can have measured.
+func (r Row) check() error {
+	for _, field := range []struct {
+		name   string
+		values []float64
+	}{{"ratios", r.Ratios}, {"ns_per_token", r.NsPerToken}, {"elapsed_ms", r.ElapsedMs}} {
+		for _, x := range field.values {
+			if !(x > 0) {
+				return fmt.Errorf("%s of %v: %g: want more than 0", field.name, r.Point, x)
+			}
+		}
+	}
+	if r.SetupMs < 0 {
+		return fmt.Errorf("setup_ms of %v: %g: want 0 or more", r.Point, r.SetupMs)
+	}
+	return nil
 }
 
 // unzip returns a reader of plain text.
@@ -191,6 +211,9 @@ func (s *Samples) Table() (*Table, error) {
 		t.times[i], t.costs[i], t.statuses[i] = math.NaN(), max(row.SetupMs, 1), row.Status
 		if row.Status != bandit.OK {
 			continue
+		}
+		if len(row.Ratios) == 0 || len(row.ElapsedMs) == 0 || len(unit.NsPerToken) == 0 || len(unit.ElapsedMs) == 0 {
+			return nil, fmt.Errorf("replay: space %s: no samples of %v, or none of the yardstick", s.Name, row.Point)
 		}
 		scale := middle(unit.NsPerToken) / 1e6
 		for _, ratio := range row.Ratios {

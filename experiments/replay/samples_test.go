@@ -86,6 +86,8 @@ func TestReadSamplesRefuses(t *testing.T) {
 		"no JSON":              {head + "row\n", "line 2: invalid character"},
 		"unknown status":       {head + `{"row":{"point":{"x":"1"},"status":"fine"}}` + "\n", `line 2: bandit: read status "fine"`},
 		"value that is none":   {head + `{"row":{"point":{"x":"2"},"status":"ok"}}` + "\n", "space s: bandit: list space"},
+		"ratio of nothing":     {head + `{"row":{"point":{"x":"1"},"status":"ok","ratios":[0]}}` + "\n", "line 2: ratios of map[x:1]: 0: want more than 0"},
+		"negative time":        {head + `{"row":{"point":{"x":"1"},"status":"ok","elapsed_ms":[-1]}}` + "\n", "line 2: elapsed_ms of map[x:1]: -1"},
 		"space without points": {head, "space s: bandit: list space: 0 points"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +237,15 @@ func TestLiveOfAPointThatWasGivenUp(t *testing.T) {
 // A file of samples holds as many tables as it likes, under names of their own.
 func TestLoadSamples(t *testing.T) {
 	dir := t.TempDir()
+	unsampled := "" // as an interrupted sweep leaves it: prepared, not measured
+	for line := range strings.Lines(slope(t)) {
+		if !strings.Contains(line, `"ratios"`) {
+			unsampled += line
+		}
+	}
 	two := slope(t) + strings.Replace(slope(t), `"slope"`, `"another"`, 1)
-	for name, text := range map[string]string{"two.jsonl": two, "none.jsonl": "", "host.jsonl": `{"host":{}}` + "\n", "bad.jsonl": two + "{}\n"} {
+	for name, text := range map[string]string{"two.jsonl": two, "none.jsonl": "", "host.jsonl": `{"host":{}}` + "\n", "bad.jsonl": two + "{}\n",
+		"twice.jsonl": slope(t) + slope(t), "unsampled.jsonl": unsampled} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +261,11 @@ func TestLoadSamples(t *testing.T) {
 	if diff := cmp.Diff([]string{"slope", "another"}, names); diff != "" {
 		t.Errorf("tables (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]string{"none.jsonl": `no "space"`, "host.jsonl": `no "space"`, "bad.jsonl": "line "} {
+	if _, err := Load(t.Context(), []string{filepath.Join(dir, "twice.jsonl")}, 1); err == nil || !strings.Contains(err.Error(), "space slope: given twice") {
+		t.Errorf("error %v; want one that names the space", err)
+	}
+	for name, want := range map[string]string{"none.jsonl": `no "space"`, "host.jsonl": `no "space"`, "bad.jsonl": "line ",
+		"unsampled.jsonl": "no samples of"} {
 		if _, err := Load(t.Context(), []string{filepath.Join(dir, name)}, 1); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v; want the file and %q", name, err, want)
 		}
