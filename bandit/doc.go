@@ -82,7 +82,7 @@
 //
 // 2026-11-21: auto is bayes, then bayes and descent in turns where one sample tells the cost. Score on the
 // eight recorded spaces, 100 seeds, where random search is 0 and knowing the answer 1 (experiments/2026-11-scoreboard):
-// auto 0.82, descent alone 0.58, random 0.02; the best searcher of Kernel Tuner 1.4.0 on the same data 0.55, and the
+// auto 0.82, descent alone 0.56, random 0.02; the best searcher of Kernel Tuner 1.4.0 on the same data 0.55, and the
 // best one for each space 0.76. The settings and what else was tried: experiments/2026-11-auto-hyperparameters.
 //
 // 2026-11-21: which part of auto asks follows from the number of answers. The road not taken, credit for past
