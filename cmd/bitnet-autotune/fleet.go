@@ -27,7 +27,7 @@ func (a *app) fleetFlags(cmd *cobra.Command) {
 	f.StringVar(&a.fleet.Cert, "fleet-cert", "", "PEM file of the certificate that the fleet asks of this host")
 	f.StringVar(&a.fleet.Key, "fleet-key", "", "PEM file of its key")
 	f.StringVar(&a.fleet.User, "fleet-user", "", "user of etcd; the password is in "+fleetPassword)
-	f.DurationVar(&a.fleet.Timeout, "fleet-timeout", 500*time.Millisecond, "how long a request to the fleet may take")
+	f.DurationVar(&a.fleet.Timeout, "fleet-timeout", 0, "how long a request to the fleet may take (default 500ms, of a directory 5s)")
 }
 
 // openFleet opens the fleet that the flags name.

@@ -20,7 +20,8 @@ type Options struct {
 	// Contributor is what tells this machine from others of the same fingerprint, such as its machine id. Only a keyed
 	// hash of it leaves the host. If "", machines of one fingerprint count as one.
 	Contributor string
-	// Timeout bounds each request to each endpoint. If 0, 500 ms.
+	// Timeout bounds each request to each endpoint. If 0, 500 ms; of a directory 5 s, since a push syncs several files, and
+	// one that was cut short may have been done all the same.
 	Timeout time.Duration
 	// Poll is how often Await looks. If 0, 1 s.
 	Poll time.Duration
@@ -71,7 +72,6 @@ const maxListed = 10_000
 // Open reads the options. It touches no network and no shared directory, so it does not fail because they are away.
 func Open(_ context.Context, opt Options) (*Fleet, error) {
 	f := &Fleet{contributor: opt.Contributor, poll: cmp.Or(opt.Poll, time.Second)}
-	opt.Timeout = cmp.Or(opt.Timeout, 500*time.Millisecond)
 	if opt.Timeout < 0 || f.poll < 0 {
 		return nil, fmt.Errorf("fleet: open: timeout %v, poll %v: want more than 0", opt.Timeout, f.poll)
 	}
@@ -79,8 +79,10 @@ func Open(_ context.Context, opt Options) (*Fleet, error) {
 	var err error
 	switch scheme {
 	case "etcd", "etcds":
+		opt.Timeout = cmp.Or(opt.Timeout, 500*time.Millisecond)
 		f.backend, err = newEtcd(scheme == "etcds", rest, opt)
 	case "dir", "file":
+		opt.Timeout = cmp.Or(opt.Timeout, 5*time.Second)
 		f.backend, err = newDirectory(rest, opt)
 	default:
 		err = errors.New("want etcd://HOST:PORT[,HOST:PORT…][/PREFIX], etcds://… for TLS, or dir:///PATH")
