@@ -365,7 +365,7 @@ func TestATuneTakesTheFleetsConfigForARival(t *testing.T) {
 			f := newFleet(t)
 			arm := taught(t, f).Arm(target.Decode)
 			s := quiet(c.cost)
-			cert, err := s.with(t, f, t.TempDir()).Tune(t.Context(), anyModel, Budget{Time: 10 * time.Second, Objective: ObjectiveDecode, Strategy: "random"})
+			cert, err := s.with(t, f, t.TempDir()).Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Objective: ObjectiveDecode, Strategy: "random"})
 			if err != nil || cert.Verdict != c.want || len(said(cert)) > 0 {
 				t.Fatalf("%s, %q, %v: want %s", cert.Verdict, cert.Warnings, err, c.want)
 			}
