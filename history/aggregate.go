@@ -79,7 +79,7 @@ func cellOf(key []byte) []byte { return key[:len(key)-8-4] }
 
 // key is a sample's key without run and number, and the hash of the signature.
 func (a Aggregate) key() ([]byte, error) {
-	config, err := canonical(a.Config)
+	config, err := Canonical(a.Config)
 	if err != nil {
 		return nil, err
 	}

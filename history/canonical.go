@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// canonical returns the one spelling of a JSON document: object keys sorted, no space between tokens, numbers as
+// Canonical returns the one spelling of a JSON document: object keys sorted, no space between tokens, numbers as
 // they were written. Two spellings of one setting thus get one config id.
-func canonical(doc []byte) ([]byte, error) {
+func Canonical(doc []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
 	var v any
@@ -21,11 +21,11 @@ func canonical(doc []byte) ([]byte, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("not JSON: more than one document")
 	}
-	return marshal(v)
+	return Marshal(v)
 }
 
-// marshal is json.Marshal without the escaping that is meant for HTML, and so leaves canonical documents as they are.
-func marshal(v any) ([]byte, error) {
+// Marshal is json.Marshal without the escaping that is meant for HTML, and so leaves canonical documents as they are.
+func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

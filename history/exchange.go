@@ -15,7 +15,7 @@ import (
 func (s *Store) Export(ctx context.Context, w io.Writer, f Filter) error {
 	out := bufio.NewWriter(w)
 	err := s.Records(ctx, f, func(r Record) error {
-		line, err := marshal(r)
+		line, err := Marshal(r)
 		if err != nil {
 			return fmt.Errorf("history: export: run %d seq %d: %w", r.Run, r.Seq, err)
 		}

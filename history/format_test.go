@@ -145,9 +145,9 @@ func TestExportImport(t *testing.T) {
 }
 
 func TestImportNamesTheLine(t *testing.T) {
-	good, err := marshal(sample(1, 1))
+	good, err := Marshal(sample(1, 1))
 	must(t, err)
-	other, err := marshal(sample(1, 2))
+	other, err := Marshal(sample(1, 2))
 	must(t, err)
 	for name, test := range map[string]struct{ text, want string }{
 		"not JSON":       {string(good) + "\n\n{nonsense\n" + string(other), "line 3: "},
@@ -177,7 +177,7 @@ func TestImportConflictNamesTheLines(t *testing.T) {
 	must(t, s.Append(context.Background(), other))
 	var text []byte
 	for seq := range uint32(3) {
-		line, err := marshal(sample(1, seq))
+		line, err := Marshal(sample(1, seq))
 		must(t, err)
 		text = append(append(text, line...), '\n')
 	}

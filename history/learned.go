@@ -47,7 +47,7 @@ func (l Learned) key() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := marshal(l.Envelope) // sorts the keys
+	envelope, err := Marshal(l.Envelope) // sorts the keys
 	if err != nil {
 		return nil, err
 	}

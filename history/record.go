@@ -50,7 +50,7 @@ var statuses = []string{StatusOK, StatusTimeout, StatusCrash, StatusOutOfMemory,
 
 // ConfigID is the number that stands for a setting in keys: 64 bits of the SHA-256 of its canonical JSON.
 func ConfigID(config []byte) (uint64, error) {
-	doc, err := canonical(config)
+	doc, err := Canonical(config)
 	if err != nil {
 		return 0, fmt.Errorf("history: config: %w", err)
 	}
@@ -59,7 +59,7 @@ func ConfigID(config []byte) (uint64, error) {
 
 // encode returns the key and the sealed value of r.
 func (r Record) encode() (key, value []byte, err error) {
-	config, err := canonical(r.Config)
+	config, err := Canonical(r.Config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("config: %w", err)
 	}

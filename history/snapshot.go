@@ -33,7 +33,7 @@ const (
 
 // encode returns the bytes of the file.
 func (snap *Snapshot) encode() ([]byte, error) {
-	payload, err := marshal(snap)
+	payload, err := Marshal(snap)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func checksum(key, body []byte) uint32 {
 
 // sealJSON seals v as JSON.
 func sealJSON(key []byte, v any) ([]byte, error) {
-	payload, err := marshal(v)
+	payload, err := Marshal(v)
 	if err != nil {
 		return nil, err
 	}

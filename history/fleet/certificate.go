@@ -3,6 +3,8 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // What is shared of a certificate: the proof of each regime, without the arms that did not win, the warnings, the name
@@ -66,22 +68,22 @@ func trim(certificate json.RawMessage) (json.RawMessage, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", field, err)
 			}
-			if doc, err = marshal(regime); err != nil {
+			if doc, err = history.Marshal(regime); err != nil {
 				return nil, err
 			}
 			short = append(short, doc)
 		}
 		if len(short) > 0 {
-			if kept[field], err = marshal(short); err != nil {
+			if kept[field], err = history.Marshal(short); err != nil {
 				return nil, err
 			}
 		}
 	}
-	doc, err := marshal(kept)
+	doc, err := history.Marshal(kept)
 	if err != nil {
 		return nil, err
 	}
-	return canonical(doc)
+	return history.Canonical(doc)
 }
 
 // pick returns the fields of a JSON object, and those of them that are named.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // A claim in a directory is a value like an entry. It is renewed by replacing it with itself, so its age is that of the
@@ -43,7 +45,7 @@ func (d *directory) holds(root *os.Root, it item) string {
 }
 
 func (d *directory) take(ctx context.Context, p, holder string, ttl time.Duration) (lease, error) {
-	doc, err := marshal(claimDocument{holder, ttl.Milliseconds(), rand.Text()})
+	doc, err := history.Marshal(claimDocument{holder, ttl.Milliseconds(), rand.Text()})
 	if err != nil {
 		return nil, err
 	}

@@ -59,11 +59,11 @@ func fromLearned(l history.Learned) (e Entry, err error) {
 	if name.MatchString(l.ModelName) { // not a path
 		e.ModelName = l.ModelName
 	}
-	if e.Config, err = canonical(l.Config); err != nil {
+	if e.Config, err = history.Canonical(l.Config); err != nil {
 		return e, fmt.Errorf("config: %w", err)
 	}
 	if len(l.Curve) > 0 {
-		if e.Curve, err = canonical(l.Curve); err != nil {
+		if e.Curve, err = history.Canonical(l.Curve); err != nil {
 			return e, fmt.Errorf("curve: %w", err)
 		}
 	}
@@ -106,11 +106,11 @@ func (e Entry) encode() ([]byte, error) {
 	if err := e.validate(); err != nil {
 		return nil, err
 	}
-	entry, err := marshal(e)
+	entry, err := history.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := marshal(document{formatVersion, checksum(entry), entry})
+	doc, err := history.Marshal(document{formatVersion, checksum(entry), entry})
 	if err == nil && len(doc) > maxEntryBytes {
 		err = fmt.Errorf("%d bytes: want at most %d", len(doc), maxEntryBytes)
 	}

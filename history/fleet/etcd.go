@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // etcd keeps entries under PREFIX/v1/entry/ and claims, which have a lease, under PREFIX/v1/claim/.
@@ -193,7 +195,7 @@ func claimedOr(other string, err error) error {
 
 // attach puts the claim under a lease, or says who was faster.
 func (e *etcd) attach(ctx context.Context, path, holder string, id int64) (other string, err error) {
-	value, err := marshal(claimDocument{Holder: holder})
+	value, err := history.Marshal(claimDocument{Holder: holder})
 	if err != nil {
 		return "", err
 	}

@@ -576,7 +576,7 @@ func TestFromLearned(t *testing.T) {
 		Best struct{ Config json.RawMessage }
 	}
 	must(t, json.Unmarshal(certificate, &run))
-	config, err := canonical(run.Best.Config)
+	config, err := history.Canonical(run.Best.Config)
 	must(t, err)
 	l := history.Learned{
 		Host: hostA, Model: modelA, ModelName: "bitnet-b1.58-2b-4t", Target: "cpu", Objective: "mixed", Signature: table,

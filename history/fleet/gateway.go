@@ -18,6 +18,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // gateway speaks to the JSON gateway that every etcd since 3.4 has: POST, with bytes in base64 and integers of 64 bits
@@ -149,7 +151,7 @@ func (g *gateway) authenticate(ctx context.Context) error {
 
 // try asks one endpoint after the other until one answers.
 func (g *gateway) try(ctx context.Context, route string, request any, a answer) error {
-	body, err := marshal(request)
+	body, err := history.Marshal(request)
 	if err != nil {
 		return err
 	}

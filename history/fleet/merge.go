@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // merge is what two entries of one key make together: the config with more evidence, and the contributors of both.
@@ -40,7 +42,7 @@ func compareEvidence(a, b Entry) int {
 // body is an entry without what a merge makes of it.
 func (e Entry) body() []byte {
 	e.Contributors, e.Generation = nil, 0
-	doc, err := marshal(e)
+	doc, err := history.Marshal(e)
 	if err != nil {
 		panic("fleet: an entry that was not validated")
 	}
