@@ -83,22 +83,12 @@ func newRow(e *t4.Entry) row {
 		r.samples = append(r.samples, float32(ms))
 	}
 	if e.Failed() {
-		r.time, r.status, r.samples = math.NaN(), statusOf(e.Failure), nil
+		r.time, r.samples = math.NaN(), nil
+		if r.status.UnmarshalText([]byte(t4.StatusOf(e.Failure))) != nil {
+			panic("replay: a history's statuses are those of trials")
+		}
 	}
 	return r
-}
-
-// statusOf returns the status of an error class.
-func statusOf(class string) bandit.Status {
-	switch class {
-	case "CompilationFailedConfig", "InvalidConfig":
-		return bandit.Rejected
-	case "CorrectnessFailedConfig":
-		return bandit.Mismatch
-	case "TimeoutFailedConfig":
-		return bandit.Timeout
-	}
-	return bandit.Crash
 }
 
 // newTable makes the space of the settings and sorts the rows by number of their points.

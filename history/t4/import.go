@@ -98,7 +98,7 @@ func (m *Import) record(e Entry) (history.Record, error) {
 		Config: config, Status: history.StatusOK, Elapsed: time.Duration(e.Cost() * float64(time.Millisecond)),
 	}
 	if e.Failed() {
-		r.Status, r.Note = statusOf(e.Failure), e.Failure
+		r.Status, r.Note = StatusOf(e.Failure), e.Failure
 		return r, nil
 	}
 	times := e.Times
@@ -153,10 +153,10 @@ func (m *Import) config(e Entry) ([]byte, error) {
 	return []byte("{" + object.String() + "}"), nil
 }
 
-// statusOf is the status that a class of failures comes nearest to.
-func statusOf(class string) string {
+// StatusOf is the status that a class of failures comes nearest to.
+func StatusOf(class string) string {
 	switch class {
-	case "InvalidConfig":
+	case "InvalidConfig", "CompilationFailedConfig":
 		return history.StatusRejected
 	case "CorrectnessFailedConfig":
 		return history.StatusMismatch

@@ -109,3 +109,14 @@ func TestImportNamesWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestStatusOf(t *testing.T) {
+	for class, want := range map[string]string{
+		"InvalidConfig": history.StatusRejected, "CompilationFailedConfig": history.StatusRejected, "CorrectnessFailedConfig": history.StatusMismatch,
+		"TimeoutFailedConfig": history.StatusTimeout, "RuntimeFailedConfig": history.StatusCrash, "": history.StatusCrash,
+	} {
+		if got := t4.StatusOf(class); got != want {
+			t.Errorf("%q is %s; want %s", class, got, want)
+		}
+	}
+}
