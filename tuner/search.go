@@ -168,7 +168,7 @@ func (s *search) calibrate(ctx context.Context) (err error) {
 
 // disown takes down that the heuristic cannot be used here, so that it is neither the yardstick nor the answer.
 func (s *search) disown(err error) {
-	a := &arm{arm: s.baseArm, status: statusOf(err)}
+	a := &arm{arm: s.baseArm, status: StatusOf(err)}
 	s.disprove(s.baseArm, err)
 	s.verdict.Failed++
 	s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("the heuristic %s cannot be used: %v", s.baseArm, err))
@@ -338,14 +338,16 @@ func (s *search) prepare(ctx context.Context, point bandit.Point) *arm {
 
 // fail takes down why an arm cannot be measured further.
 func (s *search) fail(a *arm, err error) {
-	a.status, a.note = statusOf(err), err.Error()
+	a.status, a.note = StatusOf(err), err.Error()
 	s.verdict.Failed++
 	s.disprove(a.arm, err)
 }
 
-// statusOf is the kind of a target's error.
-func statusOf(err error) bandit.Status {
+// StatusOf is the kind of a target's error; nil is OK.
+func StatusOf(err error) bandit.Status {
 	switch {
+	case err == nil:
+		return bandit.OK
 	case errors.Is(err, target.ErrMismatch):
 		return bandit.Mismatch
 	case errors.Is(err, target.ErrRejected):

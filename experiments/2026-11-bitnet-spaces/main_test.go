@@ -18,6 +18,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -188,7 +189,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Errorf("point %v: %d ratios, %d costs, %d times; want %d of each", row.Point, len(row.Ratios), len(row.NsPerToken), len(row.ElapsedMs), want)
 		}
 		threads := p.ArmAt(space, spaces[0].Space.At(i)).Threads
-		if got, want := median(row.Ratios), float64(10-threads)/8; math.Abs(got-want) > 1e-4 {
+		if got, want := tuner.Median(row.Ratios), float64(10-threads)/8; math.Abs(got-want) > 1e-4 {
 			t.Errorf("point %v: ratio %v; want %v", row.Point, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/experiments/replay"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
 
 // noise prints how far the tables themselves can be trusted.
@@ -28,7 +29,7 @@ func noise(out io.Writer, spaces []*replay.Samples, seeds int) error {
 				failed++
 				continue
 			}
-			fewest, most, medians[i] = min(fewest, len(row.Ratios)), max(most, len(row.Ratios)), median(row.Ratios)
+			fewest, most, medians[i] = min(fewest, len(row.Ratios)), max(most, len(row.Ratios)), tuner.Median(row.Ratios)
 			best = min(best, medians[i])
 		}
 		within := func(share float64) (n int) {
@@ -58,9 +59,9 @@ const sigma = 1.4826
 func spread(samples []float64) float64 {
 	var off []float64
 	for _, x := range samples {
-		off = append(off, math.Abs(x-median(samples)))
+		off = append(off, math.Abs(x-tuner.Median(samples)))
 	}
-	return sigma * median(off)
+	return sigma * tuner.Median(off)
 }
 
 // deviations are how far samples of the good points lie from their medians, as a share, ascending.

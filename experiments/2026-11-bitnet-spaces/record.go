@@ -180,7 +180,7 @@ func (s *sweep) prepare(ctx context.Context) error {
 	for i := range s.arms {
 		start := time.Now()
 		subject, err := s.target.Prepare(ctx, s.regime, s.problem.ArmAt(s.space, s.space.At(i)))
-		row := replay.Row{Point: s.setting(s.space.At(i)), Status: statusOf(err)}
+		row := replay.Row{Point: s.setting(s.space.At(i)), Status: tuner.StatusOf(err)}
 		if took := time.Since(start); took < stopped {
 			row.SetupMs = rounded(took.Seconds() * 1e3)
 		}
@@ -195,7 +195,7 @@ func (s *sweep) prepare(ctx context.Context) error {
 		}
 		if err != nil {
 			log.Printf("%v: %v", row.Point, err)
-			a.failed, row.Status = true, statusOf(err)
+			a.failed, row.Status = true, tuner.StatusOf(err)
 		}
 		rows = append(rows, row)
 	}
@@ -215,21 +215,6 @@ func (s *sweep) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// statusOf is the kind of a target's error, as the live search has it.
-func statusOf(err error) bandit.Status {
-	switch {
-	case err == nil:
-		return bandit.OK
-	case errors.Is(err, target.ErrMismatch):
-		return bandit.Mismatch
-	case errors.Is(err, target.ErrRejected):
-		return bandit.Rejected
-	case errors.Is(err, target.ErrOutOfMemory):
-		return bandit.OutOfMemory
-	}
-	return bandit.Crash
 }
 
 // headOf describes the space.
@@ -356,11 +341,4 @@ func (s *sweep) write(lines ...replay.Line) error {
 func rounded(x float64) float64 {
 	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 5, 64), 64)
 	return y
-}
-
-// median of a few values.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
