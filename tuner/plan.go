@@ -256,7 +256,7 @@ func (p Problem) recheck(c *candidate) {
 }
 
 // conditionDoubt is how much wider an interval is, on the scale of logarithms, once the condition has changed: our
-// choice, for want of a measurement, which a verify replaces.
+// choice, for want of a measurement. The next tune replaces it; a verify only tells.
 const conditionDoubt = 2
 
 // widened returns r with an interval that many times as wide.

@@ -67,6 +67,9 @@ func (a *app) replay(ctx context.Context, f replayFlags, files []string) error {
 		return err
 	}
 	loaded, err := replay.Load(ctx, files, f.x.Workers)
+	if ctx.Err() != nil {
+		return coded{exitInconclusive, errors.New("replay: interrupted while the files were read: nothing was played")}
+	}
 	if err != nil {
 		return err
 	}
