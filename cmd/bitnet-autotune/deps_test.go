@@ -21,6 +21,8 @@ var allowed = map[string][]string{
 	"probe":                     {},
 	"probe/model":               {"probe"},
 	"probe/model/modeltest":     {"probe/model"},
+	"probe/gpu":                 {"probe"},
+	"cuda/driver":               {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
