@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
+	"bandit/online":             {},
 	"bandit/bandittest":         {"bandit"},
 	"history":                   {},
 	"history/t4":                {"history"},
