@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -12,6 +13,7 @@ import (
 // The kinds of target, as Problem.Target, the history and the command name them.
 const (
 	targetCPU  = "cpu"
+	targetCUDA = "cuda"
 	targetAuto = "auto" // what a Budget may ask for besides: the best of the others, by measurement
 )
 
@@ -125,8 +127,25 @@ func (p Problem) key(yardstick target.Arm) string {
 	return p.domain().signature() + "/" + shortHash(armJSON(yardstick))
 }
 
-// identity is what makes the machine the one that something was learned on.
-func (p Problem) identity() []probe.Field { return p.Host.Identity() }
+// identity is what makes the machine the one that something was learned on: on a GPU, also that.
+func (p Problem) identity() []probe.Field {
+	list := p.Host.Identity()
+	if p.Target != targetCUDA || p.Card == nil {
+		return list
+	}
+	c := p.Card
+	return append(list,
+		probe.Field{Name: "gpu", Value: c.Name},
+		probe.Field{Name: "gpu_capability", Value: c.Capability.String()},
+		probe.Field{Name: "gpu_memory_gib", Value: strconv.FormatUint(c.TotalBytes>>30, 10)},
+		probe.Field{Name: "gpu_driver", Value: strconv.Itoa(c.DriverVersion)},
+	)
+}
 
 // fingerprint stands for identity.
-func (p Problem) fingerprint() string { return p.Host.Fingerprint() }
+func (p Problem) fingerprint() string {
+	if p.Target != targetCUDA || p.Card == nil {
+		return p.Host.Fingerprint()
+	}
+	return probe.Fingerprint(p.identity())
+}

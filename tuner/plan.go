@@ -267,10 +267,12 @@ func (r Ratio) widened(times float64) Ratio {
 	return r
 }
 
-// crosses reports whether a differing identity field makes another host's config meaningless here.
+// crosses reports whether a differing identity field makes another host's config meaningless here. Another card does;
+// another driver of the same card does not.
 func crosses(identity []string) bool {
 	for _, name := range identity {
-		if name == "os" || name == "arch" || name == "cpu_vendor" {
+		switch name {
+		case "os", "arch", "cpu_vendor", "gpu", "gpu_capability", "gpu_memory_gib":
 			return true
 		}
 	}

@@ -75,6 +75,8 @@ type Problem struct {
 	Layout kernels.Layout
 	// MaxThreads bounds the threads that may be tried; 0 = every usable core.
 	MaxThreads int
+	// Card is the GPU of the target cuda; nil = none is known.
+	Card *target.Card
 
 	prior prior // what a site ships
 }
