@@ -23,6 +23,17 @@ the class tune at a time (Budget.FleetWait says how long the others wait), and o
 config without tuning: it is verified here bit for bit and compared with the default before Plan answers with it, as
 near_host. Share offers what was learned before.
 
+Online lets a live service choose among the settings that a run proved, and learns from what they take while it serves:
+
+	s := t.Online("bitnet-b1.58-2b-4t")
+	defer s.Close()
+	choice := s.Choose(tuner.Request{Tokens: 1, Load: 0.3}) // under a microsecond
+	start := time.Now()
+	// run the batch as choice.Arm says
+	s.Report(choice, time.Since(start))
+
+At most 5 % of the requests are tried on another setting than the one that serves (package bandit/online says how).
+
 # Caveats
 
 Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
@@ -110,6 +121,11 @@ left to ask, but on a noisy host it can go on refining ties for ever.
 
 2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
 time and a setting, but no weight in the ratio.
+
+2026-11-21: A session chooses among the arms of the duel only, in the plan's layout: all are verified bit for bit on this
+host, and none needs the weights packed again. A plan that was not measured here, and an operator's pin, leave one arm.
+What sessions learn is kept in the history in regimes of their own ("online/…"), so that a run is never told it: a
+service's requests are no paired blocks.
 
 2026-11-21: RunBench keeps the distinct matrices of one shape and layout once, for all kernels and residencies: a row
 multiplies the first so many in turn. The first version held a set for each kernel, and a quick run of five layouts would

@@ -35,9 +35,8 @@ type Options struct {
 
 // Context is what the best arm may depend on.
 type Context struct {
-	Regime uint8   // any small number that tells regimes apart, at most 3
-	Batch  int     // tokens in the batch; powers of two are told apart
-	Load   float64 // of the host, 0 to 1; quarters are told apart
+	Batch int     // tokens in the batch; powers of two are told apart
+	Load  float64 // of the host, 0 to 1; quarters are told apart
 }
 
 // Choice is an arm with what Report needs to know where it belongs.
@@ -61,7 +60,7 @@ type Chooser struct {
 const (
 	batchClasses = 16
 	loadClasses  = 4
-	contexts     = 4 * batchClasses * loadClasses
+	contexts     = batchClasses * loadClasses
 )
 
 // The constants of the choice.
@@ -71,6 +70,7 @@ const (
 	newsworthy = 5.0       // standard deviations of the baseline that make a step
 	leftOver   = 1.0       // samples that what was seen of the others counts for after a step
 	noiseFloor = 0.01      // standard deviation of a log cost below which nothing is believed to be
+	otherDay   = 0.05      // standard deviation, at the least, of what a certificate says of an arm under a service's own load
 	priorDoubt = 2.0       // how many times wider than its certificate's an arm's interval is held to be: another day, another load
 	clip       = 4.0       // standard deviations beyond which a sample counts no further
 	proof      = 3.0       // standard deviations by which an arm must beat the incumbent to take its place
@@ -113,7 +113,7 @@ func (a Arm) belief(loss float64) belief {
 	if a.Low > 0 && a.High >= a.Low {
 		half = math.Log(a.High/a.Low) / 2
 	}
-	return belief{mean, math.Max(priorDoubt*half/2, noiseFloor)}
+	return belief{mean, math.Max(priorDoubt*half/2, otherDay)}
 }
 
 // index is the place of a context's state.
@@ -123,7 +123,7 @@ func (c Context) index() uint16 {
 	if c.Load > 0 { // not of NaN
 		load = int(math.Min(c.Load*loadClasses, loadClasses-1))
 	}
-	return uint16((int(c.Regime&3)*batchClasses+batch)*loadClasses + load)
+	return uint16(batch*loadClasses + load)
 }
 
 // state is what was learned in one context.
@@ -145,8 +145,10 @@ type state struct {
 
 // record is what one arm showed: log costs relative to the baseline, faded.
 type record struct {
-	weight, mean, square float64 // effective samples, their mean, and the sum of squared distances from it
-	at                   float64 // requests when they were last faded
+	weight, mean, square float64       // effective samples, their mean, and the sum of squared distances from it
+	at                   float64       // requests when they were last faded
+	latest               [kept]float32 // of the log costs, the next one at looks % kept
+	looks                int
 	strikes              int
 	suspended            float64 // until so many requests
 	sentence             float64 // how long the last suspension was
@@ -312,6 +314,8 @@ func (c *Chooser) learn(s *state, arm int, d float64) {
 	r := &s.arms[arm]
 	r.fadeTo(s.requests, c.fade)
 	r.weight++
+	r.latest[r.looks%kept] = float32(d)
+	r.looks++
 	step := d - r.mean
 	r.mean += step / r.weight
 	r.square += step * (d - r.mean)
@@ -352,7 +356,7 @@ func (c *Chooser) promote(s *state, arm int) {
 	s.incumbent = arm
 	s.baseline, s.usual = s.baseline+shift, s.usual+shift
 	for a := range s.arms {
-		s.arms[a].mean -= shift
+		s.arms[a].shift(shift)
 	}
 	s.penalty, r.sentence = float64(c.opt.Memory), 0
 }

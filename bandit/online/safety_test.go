@@ -121,7 +121,7 @@ func TestManyCallers(t *testing.T) {
 	for caller := range 8 {
 		all.Go(func() {
 			for i := range 2000 {
-				choice := c.Choose(Context{Regime: uint8(caller % 3), Batch: 1 << (i % 12), Load: float64(i%5) / 4})
+				choice := c.Choose(Context{Batch: 1 << ((caller + i) % 12), Load: float64(i%5) / 4})
 				c.Report(choice, 1+float64(choice.Arm))
 			}
 		})
