@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"history/fleet":             {"history"},
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
-	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
+	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "tuner/measure"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 
