@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"probe/model/modeltest":     {"probe/model"},
 	"probe/gpu":                 {"probe"},
 	"cuda/driver":               {},
+	"cuda/kernels":              {"cuda/driver", "kernels"},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
@@ -51,6 +52,7 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
+	"cuda/kernels":  {"cuda/sim/ptx", "probe/model"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
