@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"probe/model/modeltest":     {"probe/model"},
 	"probe/gpu":                 {"probe"},
 	"cuda/driver":               {},
+	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
 	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
