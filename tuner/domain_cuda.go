@@ -194,13 +194,12 @@ func (d cudaDomain) space(r target.Regime) (*bandit.Space, error) {
 func (d cudaDomain) knobs(r target.Regime, usable []gpukernels.Kernel) []bandit.Knob {
 	layouts, methods := distinct{}, distinct{}
 	numbers := map[string][]int{}
-	add := func(knob string, n int) { numbers[knob] = insert(numbers[knob], n) }
 	for _, k := range usable {
 		layouts.add(string(k.Layout))
 		methods.add(string(k.Method))
 		g := k.Geometry
 		for knob, n := range map[string]int{knobWarps: g.Warps, knobRowTiles: g.RowTiles, knobTokens: g.Tokens, knobUnroll: g.Unroll, knobStages: g.Stages} {
-			add(knob, n)
+			numbers[knob] = append(numbers[knob], n)
 		}
 	}
 	list := []bandit.Knob{
@@ -208,7 +207,7 @@ func (d cudaDomain) knobs(r target.Regime, usable []gpukernels.Kernel) []bandit.
 		{Name: knobMethod, Kind: bandit.Categorical, Values: methods.values},
 	}
 	for _, knob := range []string{knobWarps, knobRowTiles, knobTokens, knobUnroll, knobStages} {
-		list = append(list, bandit.Knob{Name: knob, Kind: bandit.Ordinal, Values: texts(numbers[knob])})
+		list = append(list, bandit.Knob{Name: knob, Kind: bandit.Ordinal, Values: texts(slices.Compact(slices.Sorted(slices.Values(numbers[knob]))))})
 	}
 	return append(list,
 		bandit.Knob{Name: knobSplit, Kind: bandit.Ordinal, Values: texts(splits)},

@@ -78,6 +78,11 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 	if r.problem.Target != targetCUDA {
 		return
 	}
+	if lost := r.lost(); lost != nil {
+		cert.Placement = &Placement{Strategy: CPUOnly, Reason: "the GPU was lost: " + lost.Error()}
+		r.warn(cert.Placement.Reason)
+		return
+	}
 	if r.rival == nil {
 		cert.Placement = &Placement{Strategy: GPUOnly, Reason: "the GPU was asked for; it was not compared with the CPU"}
 		return
@@ -91,6 +96,14 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 	if cert.Placement.Strategy == CPUOnly {
 		r.warn("the CPU stays: " + cert.Placement.Reason)
 	}
+}
+
+// lost is why the target refuses everything from now on, if it does.
+func (r *tune) lost() error {
+	if t, ok := r.target.(interface{ Lost() error }); ok {
+		return t.Lost()
+	}
+	return nil
 }
 
 // againstCPU compares both answers in every regime of a request, in interleaved pairs.

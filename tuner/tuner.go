@@ -84,7 +84,7 @@ func Open(opt Options) (*Tuner, error) {
 		opt.Now = time.Now
 	}
 	if opt.CUDA == nil {
-		opt.CUDA = localCUDA
+		opt.CUDA = func() (*driver.Driver, error) { return driver.Local(driver.Options{}) }
 	}
 	t := &Tuner{opt: opt, simulated: simulated, opened: time.Now(), host: opt.Host, plans: map[string]*remembered{}}
 	if opt.Store != "" {
@@ -260,8 +260,27 @@ const liveSample = 10 * time.Millisecond
 
 // live is the rig of this machine for a problem's target.
 func (t *Tuner) live(ctx context.Context, p Problem, seed uint64) (Rig, error) {
+	if p.Target == targetCUDA {
+		return t.liveCUDA(p, seed)
+	}
 	return liveCPU(ctx, p, seed)
 }
+
+// liveCUDA is the rig of a GPU. Its samples are short, as the device's own clock takes them and nothing interrupts it.
+func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
+	device, err := t.device(p.Card.UUID)
+	if err != nil {
+		return Rig{}, err
+	}
+	cuda, err := target.NewCUDA(device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
+	if err != nil {
+		return Rig{}, err
+	}
+	return Rig{Target: cuda, Timer: &measure.Timer{MinSample: cudaSample, Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+}
+
+// cudaSample is the least time of a sample on a GPU: some thousand times what its clock resolves.
+const cudaSample = 2 * time.Millisecond
 
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {

@@ -57,7 +57,8 @@ var allowedInTests = map[string][]string{
 	"cuda/kernels":  {"cuda/sim/ptx", "probe/model"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
-	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
+	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
+	"tuner/target":  {"cuda/sim"},
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

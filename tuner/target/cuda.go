@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
@@ -73,11 +75,7 @@ func (c *CUDA) Name() string { return "cuda" }
 
 // Note says how what is measured differs from the whole model; "" = not at all.
 func (c *CUDA) Note() string {
-	var notes []string
-	for note := range c.notes {
-		notes = append(notes, note)
-	}
-	return strings.Join(notes, "; ")
+	return strings.Join(slices.Sorted(maps.Keys(c.notes)), "; ")
 }
 
 // Lost returns why the device is refused for good, or nil.
