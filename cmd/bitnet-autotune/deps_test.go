@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"probe/model/modeltest":     {"probe/model"},
 	"probe/gpu":                 {"probe"},
 	"cuda/driver":               {},
+	"cuda/sim/ptx":              {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
