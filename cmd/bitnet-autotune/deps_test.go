@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"cuda/kernels":              {"cuda/driver", "kernels"},
 	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
 	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
+	"cuda/sim/ptx":              {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
