@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
 	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
 	"cuda/sim/ptx":              {},
+	"cuda/kernels/kerneltest":   {"cuda/driver", "cuda/kernels", "kernels"},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
@@ -55,7 +56,7 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"cuda/kernels":  {"cuda/sim/ptx", "probe/model"},
+	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},

@@ -176,3 +176,17 @@ func Signature() string {
 	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }
+
+// Suits reports whether the kernel is worth trying for a batch of m tokens; it computes any. Left out are blocks of which
+// more than half would idle, but for tensor cores on few tokens, which decode what dp4a must mask; and batches that would
+// read the weights more than four times where a kernel of the layout reads them less often.
+func (k Kernel) Suits(m int) bool {
+	tokens := k.Geometry.Tokens
+	switch k.Method {
+	case GEMM:
+		return m > 8 && 2*m > tokens
+	case MMA:
+		return m <= 4*tokens || tokens == 16
+	}
+	return m >= tokens && (m <= 4*tokens || tokens == 4)
+}
