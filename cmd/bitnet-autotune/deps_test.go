@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"cuda/driver":               {},
 	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
 	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
+	"cuda/sim/ptx":              {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
