@@ -39,7 +39,9 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
-	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target"},
+	"tuner/engine":              {"tuner/measure"},
+	"tuner/engine/enginetest":   {"tuner/engine"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "tuner/engine"},
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},
@@ -60,7 +62,8 @@ var allowedInTests = map[string][]string{
 	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
-	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
+	"tuner/engine":  {"tuner/engine/enginetest"},
+	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim", "tuner/engine/enginetest"},
 	"tuner/target":  {"cuda/sim"},
 }
 
