@@ -22,7 +22,7 @@ var forms = map[string]func(io.Writer, tuner.Plan){
 }
 
 func (a *app) configVerb() *cobra.Command {
-	var model, form string
+	var model, form, target string
 	var requireMeasured bool
 	cmd := &cobra.Command{
 		Use:   "config --model M",
@@ -31,13 +31,20 @@ func (a *app) configVerb() *cobra.Command {
 from another limit or a host like this one, else a heuristic from facts. The source and the reason are printed with it.`,
 		Example: `  bitnet-autotune config --model bitnet-b1.58-2b-4t
   llama-server -m model.gguf $(bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp)
-  set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a`,
+  set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a
+  bitnet-autotune config --model ./model.gguf --target engine:llama-bench --for systemd`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, model, form, requireMeasured) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if target != "" {
+				return a.configEngine(cmd.Context(), model, target, form, requireMeasured)
+			}
+			return a.config(cmd, model, form, requireMeasured)
+		},
 	}
 	a.modelFlag(cmd, &model)
-	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
+	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", ")+"; of an engine also llama-server, systemd")
 	completeFlag(cmd, "for", words(sortedKeys(forms)...))
+	targetFlag(cmd, &target)
 	cmd.Flags().BoolVar(&requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	return cmd
 }

@@ -34,6 +34,8 @@ type Certificate struct {
 	Elapsed    float64           `json:"elapsed_seconds"`
 	Budget     float64           `json:"budget_seconds"`
 	Facts      map[string]string `json:"facts"` // what the engine says of itself, its model and its own settings
+	Own        map[string]string `json:"own"`   // the engine's own value of each knob, where it tells
+	Bare       []string          `json:"bare"`  // see Learned.Bare
 	Knobs      []Knob            `json:"knobs"`
 	Left       []string          `json:"left_out"` // flags that were not tried, with the reason
 	Curves     []Curve           `json:"curves"`
@@ -209,7 +211,7 @@ func (s *session) certificate(d *duelled) *Certificate {
 	c := &Certificate{
 		Verdict: measure.Inconclusive, Default: map[string]Figure{}, Best: map[string]Figure{}, Closest: s.best, Regimes: map[string]Ratio{},
 		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Stopped: orDefault(s.stopped, "nothing left to try"),
-		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Knobs: s.what.Knobs, Left: s.what.Left,
+		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Own: s.standby, Knobs: s.what.Knobs, Left: s.what.Left,
 		Curves: s.curves(), Runs: s.related(), Note: outputNote,
 	}
 	for _, m := range s.runs {
@@ -223,6 +225,9 @@ func (s *session) certificate(d *duelled) *Certificate {
 		default:
 			c.Failed++
 		}
+	}
+	if s.what.Bare != nil {
+		c.Bare = s.what.Bare(c.Facts)
 	}
 	if d == nil {
 		return c

@@ -35,6 +35,10 @@
 // run-time repacking and GPU layers sum in another order: they are tried, marked as rounding. The road not taken is to leave
 // them out, which leaves out what users gain most by.
 //
+// 2026-11-21: a process whose CPU quota ran out counts: too many threads for a container's share are what is looked for. The
+// road not taken is to censor it as package measure does with a kernel's samples; then an engine that starts a thread for
+// every CPU of the host would never be measured at all. Only CPU time that the hypervisor gave to others is censored.
+//
 // 2026-11-21: the JSON is read strictly, times being checked against rates, rather than taking the mean that the program
 // computed: a unit that changes in some release must be an error and not a figure.
 package engine

@@ -20,9 +20,10 @@ type Engine interface {
 // Description is what an engine has to offer.
 type Description struct {
 	Regimes []Regime
-	Knobs   []Knob            // in the order of the stages
-	Left    []string          // why a flag that is known is not a knob here
-	Facts   map[string]string // of the program itself
+	Knobs   []Knob                                 // in the order of the stages
+	Left    []string                               // why a flag that is known is not a knob here
+	Facts   map[string]string                      // of the program itself
+	Bare    func(facts map[string]string) []string // see Learned.Bare; nil = none
 }
 
 // Regime is one way in which an engine is used.

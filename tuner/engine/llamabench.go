@@ -43,7 +43,7 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	d := Description{Left: left}
+	d := Description{Left: left, Bare: func(facts map[string]string) []string { return bareFlags(facts, e.help) }}
 	if e.Generate > 0 {
 		d.Regimes = append(d.Regimes, Regime{Name: Decode, Units: float64(e.Generate), Unit: "token"})
 	}

@@ -21,8 +21,11 @@ type Command struct {
 }
 
 // String is the command line as a shell would take it.
-func (c Command) String() string {
-	words := []string{quote(c.Path)}
+func (c Command) String() string { return quote(c.Path) + " " + c.Words() }
+
+// Words are the arguments as a shell would take them.
+func (c Command) Words() string {
+	var words []string
 	for _, a := range c.Args {
 		words = append(words, quote(a))
 	}

@@ -43,7 +43,7 @@ type Measured struct {
 	Loading   time.Duration        `json:"loading_ns"`           // of that, not in the samples
 	Cold      bool                 `json:"cold,omitempty"`       // the first of the session: its files may have come from the disk
 	Celsius   float64              `json:"celsius,omitempty"`    // hottest sensor afterwards
-	Throttled bool                 `json:"throttled,omitempty"`  // the CPU quota ran out, or CPU time was stolen
+	Throttled bool                 `json:"throttled,omitempty"`  // the CPU quota ran out meanwhile
 	// Relative is the cost over that of the default around it, by regime; less is better. Nothing is known of the duel's,
 	// which is in Certificate.Ratio, and of the cold one.
 	Relative map[string]float64 `json:"relative,omitempty"`
@@ -93,6 +93,7 @@ type session struct {
 	failed  map[string]string // regime and setting -> why
 	standby map[string]string // the engine's own value of each knob, as it reported it
 	stopped string
+	first   measure.Counters   // when the session began
 	shares  map[string]float64 // of the default's request
 }
 
@@ -169,15 +170,18 @@ func (s *session) standard(ctx context.Context) error {
 }
 
 // patience is how much longer than the default a candidate may take before it hangs: a setting four times as slow is no
-// candidate, and a process starts in a second or two whatever it does.
-const patience = 4
+// candidate. A disk that is busy for a while is none of its business.
+const (
+	patience = 4
+	grace    = 10 * time.Second
+)
 
 // limit is how long the next process may take.
 func (s *session) limit() time.Duration {
 	left := s.end.Sub(s.now())
 	for _, m := range s.runs {
 		if len(m.Setting) == 0 && m.Status == OK && !m.Cold {
-			return max(min(left, patience*m.Elapsed+2*time.Second), time.Millisecond)
+			return max(min(left, patience*m.Elapsed+grace), time.Millisecond)
 		}
 	}
 	return max(left, time.Millisecond)
@@ -201,26 +205,30 @@ func (s *session) start(ctx context.Context, setting Setting, regimes []string) 
 func (s *session) once(ctx context.Context, setting Setting, regimes []string) Measured {
 	var before measure.Counters
 	var unwatched error
+	stolen := false
 	if s.opt.Watch != nil {
 		before, unwatched = s.opt.Watch.Read()
+		if len(s.runs) == 0 {
+			s.first = before
+		}
 	}
 	o := s.engine.Run(ctx, setting, regimes, s.limit())
 	m := Measured{Phase: s.phase, Setting: setting, Regimes: regimes, Status: o.Status, Note: o.Note, Samples: o.Samples, Elapsed: o.Elapsed, Cold: len(s.runs) == 0}
 	m.Loading = o.Elapsed - s.timed(o.Samples)
 	if s.opt.Watch != nil && unwatched == nil {
 		if after, err := s.opt.Watch.Read(); err == nil {
-			m.Throttled = disturbed(before, after)
+			m.Throttled, stolen = after.Throttled > before.Throttled, s.disturbed(before, after)
 		}
 	}
 	if s.opt.Heat != nil {
 		m.Celsius = s.opt.Heat()
 	}
-	if m.Throttled && m.Status == OK && !m.Cold {
-		m.Status, m.Note = Censored, "the CPU quota ran out or CPU time was stolen"
+	if stolen && m.Status == OK && !m.Cold {
+		m.Status, m.Note = Censored, "the hypervisor gave the CPU to others"
 	}
 	if len(setting) == 0 && o.Status == OK {
 		for _, k := range s.what.Knobs {
-			if v, ok := k.factValue(o.Facts); ok {
+			if v, ok := k.factValue(o.Facts); ok || k.Ordered && v != "" {
 				s.standby[k.Name] = v
 			}
 		}
@@ -248,12 +256,23 @@ func orMake(m *map[string]string) map[string]string {
 	return *m
 }
 
-// stolenShare is the part of a process's time that may be stolen before it counts for nothing.
-const stolenShare = 0.05
+// When stolen CPU time spoils a process: more than a twentieth of it, and more than twice what this host usually takes; in less
+// than a second the kernel's tick of 10 ms says nothing.
+const (
+	stolenShare = 0.05
+	stolenLeast = time.Second
+)
 
-// disturbed reports whether the host took time away between two readings.
-func disturbed(before, after measure.Counters) bool {
-	return after.Throttled > before.Throttled || float64(after.Steal-before.Steal) > stolenShare*float64(after.At-before.At)
+// disturbed reports whether the host took time away between two readings. A CPU quota that ran out is no disturbance: with
+// fewer threads it would not have, which is what the search is about.
+func (s *session) disturbed(before, after measure.Counters) bool {
+	share := func(from measure.Counters) float64 {
+		if after.At <= from.At {
+			return 0
+		}
+		return float64(after.Steal-from.Steal) / float64(after.At-from.At)
+	}
+	return after.At-before.At >= stolenLeast && share(before) > max(stolenShare, 2*share(s.first))
 }
 
 // timed is the time that the samples say they took.

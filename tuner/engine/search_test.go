@@ -190,48 +190,55 @@ func TestQualityIsNotTouchedUnasked(t *testing.T) {
 	}
 }
 
-// counters are readings of a host that throttles during the n-th process.
+// counters are readings of a host on which every process takes ten seconds, and which gives the CPU to others during the
+// n-th and finds the quota used up during the one after.
 type counters struct{ reads, bad int }
 
 func (c *counters) Read() (measure.Counters, error) {
+	process := c.reads / 2
+	after := c.reads%2 == 1
 	c.reads++
-	throttled := int64(0)
-	if c.reads > 2*c.bad+1 {
-		throttled = 1
+	now := measure.Counters{At: time.Duration(process)*10*time.Second + time.Duration(process)*time.Millisecond}
+	if after {
+		now.At += 10 * time.Second
 	}
-	return measure.Counters{At: time.Duration(c.reads) * time.Second, Throttled: throttled}, nil
+	if process > c.bad || process == c.bad && after {
+		now.Steal = 3 * time.Second
+	}
+	if process > c.bad+1 || process == c.bad+1 && after {
+		now.Throttled = 1
+	}
+	return now, nil
 }
 
-func TestAThrottledProcessIsCensoredAndRunsAgain(t *testing.T) {
+func TestAProcessWithoutItsCPUIsCensoredAndRunsAgain(t *testing.T) {
 	v := virtual(4)
 	c := search(t, v, engine.Options{Watch: &counters{bad: 5}, Heat: func() float64 { return 61 }})
-	if c.Censored != 1 || c.Runs[5].Status != engine.Censored || !c.Runs[5].Throttled {
+	if c.Censored != 1 || c.Runs[5].Status != engine.Censored || c.Runs[5].Throttled {
 		t.Fatalf("%d censored, the sixth process %s", c.Censored, c.Runs[5].Status)
 	}
 	if !maps.Equal(c.Runs[5].Setting, c.Runs[6].Setting) || c.Runs[6].Status != engine.OK {
-		t.Errorf("after a throttled %s came %s (%s), want the same again", c.Runs[5].Setting, c.Runs[6].Setting, c.Runs[6].Status)
+		t.Errorf("after %s without its CPU came %s (%s), want the same again", c.Runs[5].Setting, c.Runs[6].Setting, c.Runs[6].Status)
 	}
-	if c.Runs[6].Celsius != 61 {
-		t.Errorf("%g degrees, want 61", c.Runs[6].Celsius)
+	if c.Runs[6].Celsius != 61 || !c.Runs[6].Throttled {
+		t.Errorf("%g degrees, throttled %v; want 61 and true: a quota that ran out is recorded and counts", c.Runs[6].Celsius, c.Runs[6].Throttled)
 	}
 }
 
 func TestASearchWithRealProcesses(t *testing.T) {
 	bench, model := standIn(t)
-	for _, seed := range []string{"1", "2"} {
-		e := &engine.LlamaBench{Path: bench, Model: model, Prompt: 64, Generate: 8, Limits: engine.Limits{Cores: enginetest.Draw(1).Threads()}}
-		e.Env = append(e.Env, enginetest.SurfaceSeed+"="+seed, enginetest.Fault+"=oom flash-attn=1")
-		c, err := engine.Search(context.Background(), e, engine.Options{Budget: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Starts < 10 || engine.Build(c.Facts) != "57a4d1/9999" {
-			t.Errorf("seed %s: %d processes of build %s", seed, c.Starts, engine.Build(c.Facts))
-		}
-		for _, m := range c.Runs {
-			if flash := m.Setting["flash-attn"] == "1"; flash != (m.Status == engine.OutOfMemory) {
-				t.Errorf("seed %s: %s: %s (%s)", seed, m.Setting, m.Status, m.Note)
-			}
+	e := &engine.LlamaBench{Path: bench, Model: model, Prompt: 64, Generate: 8, Limits: engine.Limits{Cores: enginetest.Draw(1).Threads()}}
+	e.Env = []string{enginetest.SurfaceSeed + "=1", enginetest.Fault + "=oom flash-attn=1"}
+	c, err := engine.Search(context.Background(), e, engine.Options{Budget: 10 * time.Hour, Runs: 20, Pairs: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Starts < 10 || engine.Build(c.Facts) != "57a4d1/9999" || c.Own["threads"] != "32" {
+		t.Errorf("%d processes of build %s, whose own threads are %s", c.Starts, engine.Build(c.Facts), c.Own["threads"])
+	}
+	for _, m := range c.Runs {
+		if flash := m.Setting["flash-attn"] == "1"; flash != (m.Status == engine.OutOfMemory) {
+			t.Errorf("%s: %s (%s)", m.Setting, m.Status, m.Note)
 		}
 	}
 }

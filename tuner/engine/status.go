@@ -12,7 +12,7 @@ const (
 	OutOfMemory Status = "out_of_memory" // it said so, or somebody else killed it, as the kernel does then
 	Garbage     Status = "garbage"       // it ended well and printed no figure that can be trusted
 	Mismatch    Status = "mismatch"      // the check command says that its results are wrong
-	Censored    Status = "censored"      // the host was throttled or its CPU stolen while it ran
+	Censored    Status = "censored"      // the hypervisor gave its CPU to others while it ran
 	Stopped     Status = "stopped"       // the caller ended the run
 )
 

@@ -42,7 +42,7 @@ test parameters:
 const (
 	SurfaceSeed = "STANDIN_SEED"  // of Draw; unset = 1
 	Fault       = "STANDIN_FAULT" // "KIND knob=value": what happens where a setting has that value, or always without one
-	Slowness    = "STANDIN_SLOW"  // real ns for each virtual µs; unset = 1
+	Quiet       = "STANDIN_QUIET" // set: no noise
 )
 
 // Main is the stand-in for llama-bench. Its repetitions take a thousandth of what it says, so that tests are short.
@@ -83,6 +83,9 @@ func Main() {
 	}
 	fault(set)
 	noise := NewNoise(uint64(time.Now().UnixNano()))
+	if os.Getenv(Quiet) != "" {
+		noise = Noise{}
+	}
 	process := noise.Process()
 	for _, test := range []struct {
 		regime           string

@@ -88,17 +88,25 @@ func (s Surface) Best(prompt, generate int) float64 {
 	return best
 }
 
-// Noise is how a process and its repetitions differ from the surface.
+// Noise is how a process and its repetitions differ from the surface. The zero value is none.
 type Noise struct{ rand *rand.Rand }
 
 // NewNoise is a source of noise.
 func NewNoise(seed uint64) Noise { return Noise{rand.New(rand.NewPCG(seed, 2))} }
 
 // Process is the factor of one process.
-func (n Noise) Process() float64 { return math.Exp(0.02 * n.rand.NormFloat64()) }
+func (n Noise) Process() float64 {
+	if n.rand == nil {
+		return 1
+	}
+	return math.Exp(0.02 * n.rand.NormFloat64())
+}
 
 // Repetition is the factor of one repetition.
 func (n Noise) Repetition() float64 {
+	if n.rand == nil {
+		return 1
+	}
 	factor := math.Exp(0.05 * n.rand.NormFloat64())
 	if n.rand.IntN(16) == 0 {
 		factor *= 1.3
