@@ -29,10 +29,11 @@ const EngineTarget = "engine:"
 const (
 	LlamaBench = "llama-bench"
 	BitnetCPP  = "bitnet.cpp" // its llama-bench, which is an older one of llama.cpp
+	Exec       = "exec"       // any command, by a spec that stands in the model's place
 )
 
 // Engines are the names of the engines.
-func Engines() []string { return []string{LlamaBench, BitnetCPP} }
+func Engines() []string { return []string{LlamaBench, BitnetCPP, Exec} }
 
 // EngineBudget bounds the tuning of an engine and says which. Time, Engine and Command are needed.
 type EngineBudget struct {
@@ -50,7 +51,12 @@ type EngineBudget struct {
 }
 
 // request is the objective of an engine's run as the history names it: what was asked is part of what was learned.
-func (b EngineBudget) request() string { return fmt.Sprintf("p%d+n%d", b.Prompt, b.Generate) }
+func (b EngineBudget) request() string {
+	if b.Engine == Exec {
+		return engine.FigureRegime
+	}
+	return fmt.Sprintf("p%d+n%d", b.Prompt, b.Generate)
+}
 
 // EngineRated is a plan of an engine with its rates in tokens per second; 0 where a regime was not measured.
 type EngineRated struct {
@@ -117,7 +123,7 @@ type engineRun struct {
 	asked EngineBudget
 	host  probe.Host
 	model engineModel
-	bench *engine.LlamaBench
+	bench engine.Engine
 	count int
 }
 
@@ -133,7 +139,7 @@ const engineModelBytes = 1 << 20
 func readEngineModel(path string) (engineModel, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return engineModel{}, fmt.Errorf("tune: an engine needs a model file: %w", err)
+		return engineModel{}, fmt.Errorf("tune: an engine needs a model file, or a spec: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -141,7 +147,7 @@ func readEngineModel(path string) (engineModel, error) {
 		return engineModel{}, fmt.Errorf("tune: %w", err)
 	}
 	if info.IsDir() {
-		return engineModel{}, fmt.Errorf("tune: model %s: a directory: want a GGUF file", path)
+		return engineModel{}, fmt.Errorf("tune: model %s: a directory: want a file", path)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "engine model, %d bytes\n", info.Size())
@@ -149,7 +155,7 @@ func readEngineModel(path string) (engineModel, error) {
 		return engineModel{}, fmt.Errorf("tune: model %s: %w", path, err)
 	}
 	full, err := filepath.Abs(path)
-	return engineModel{full, strings.TrimSuffix(filepath.Base(path), ".gguf"), hex.EncodeToString(h.Sum(nil)[:16]), uint64(info.Size())}, err
+	return engineModel{full, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), hex.EncodeToString(h.Sum(nil)[:16]), uint64(info.Size())}, err
 }
 
 func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) (*engineRun, error) {
@@ -178,17 +184,23 @@ func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) 
 		cores = b.MaxThreads
 	}
 	now := t.opt.Now()
-	return &engineRun{
+	r := &engineRun{
 		tune:  &tune{tuner: t, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)},
 		asked: b, host: host, model: m,
-		bench: &engine.LlamaBench{
-			Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
-			Limits: engine.Limits{
-				Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
-				Masks: coreMasks(host.CPU),
-			},
+	}
+	if b.Engine == Exec {
+		spec, err := engine.ReadSpec(m.path)
+		r.bench = &engine.Exec{Spec: spec}
+		return r, err
+	}
+	r.bench = &engine.LlamaBench{
+		Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
+		Limits: engine.Limits{
+			Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
+			Masks: coreMasks(host.CPU),
 		},
-	}, nil
+	}
+	return r, nil
 }
 
 // complete fills in the defaults.
@@ -242,9 +254,14 @@ func (r *engineRun) told(m engine.Measured) {
 func (r *engineRun) target() string { return EngineTarget + r.asked.Engine }
 
 func (r *engineRun) learnedPlan(c *engine.Certificate, plan engine.Plan) engine.Learned {
-	return engine.Learned{
+	l := engine.Learned{
 		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
 	}
+	if e, ok := r.bench.(*engine.Exec); ok {
+		command := e.Command(plan[engine.FigureRegime])
+		l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(plan[engine.FigureRegime])
+	}
+	return l
 }
 
 func (r *engineRun) engineCertificate(c *engine.Certificate) *EngineCertificate {

@@ -42,7 +42,7 @@ from another limit or a host like this one, else a heuristic from facts. The sou
 		},
 	}
 	a.modelFlag(cmd, &model)
-	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", ")+"; of an engine also llama-server, systemd")
+	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", ")+"; of an engine also command, llama-server, systemd")
 	completeFlag(cmd, "for", words(sortedKeys(forms)...))
 	targetFlag(cmd, &target)
 	cmd.Flags().BoolVar(&requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")

@@ -47,11 +47,13 @@ func (a *app) tuneEngine(ctx context.Context, model string, b tuner.EngineBudget
 	if err := a.needStore(); err != nil {
 		return err
 	}
-	path, err := exec.LookPath(b.Command)
-	if err != nil {
-		return usage(fmt.Errorf("--engine-command %q: %w: want the path of llama-bench", b.Command, err))
+	if b.Engine != tuner.Exec {
+		path, err := exec.LookPath(b.Command)
+		if err != nil {
+			return usage(fmt.Errorf("--engine-command %q: %w: want the path of llama-bench", b.Command, err))
+		}
+		b.Command = path
 	}
-	b.Command = path
 	p := newProgress(a)
 	t, err := a.open(tuner.Options{Progress: p.show})
 	if err != nil {
@@ -87,22 +89,20 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 	fmt.Fprintln(w)
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "\tdefault\tbest\tfaster\tinterval")
-	for _, r := range []struct {
-		name        string
-		before, now float64
-	}{{engine.Decode, c.Default.Decode, c.Best.Decode}, {engine.Prefill, c.Default.Prefill, c.Best.Prefill}} {
-		if r.before > 0 {
-			ratio := c.Search.Regimes[r.name]
-			fmt.Fprintf(tab, "%s\t%.1f tok/s\t%.1f tok/s\t%s\t%s\n", r.name, r.before, r.now, engineTimes(ratio), engineInterval(ratio))
+	for _, regime := range slices.Sorted(maps.Keys(c.Search.Closest)) {
+		before, now, ratio := "-", "-", c.Search.Regimes[regime]
+		if rate := c.Search.Default[regime].Rate; rate > 0 && regime != engine.FigureRegime {
+			before, now = fmt.Sprintf("%.1f tok/s", rate), fmt.Sprintf("%.1f tok/s", c.Search.Best[regime].Rate)
 		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", regime, before, now, engineTimes(ratio), engineInterval(ratio))
 	}
 	tab.Flush()
 	fmt.Fprintln(w)
 	for _, regime := range slices.Sorted(maps.Keys(c.Search.Closest)) {
 		fmt.Fprintf(w, "%-13s tried    %s\n", regime, c.Search.Closest[regime])
 	}
-	if flags := c.Best.Config.Server(); len(flags) > 0 {
-		fmt.Fprintf(w, "\n%s\n\n", c.Best.Config.ServerCommand())
+	if c.Verdict == measure.Adopt {
+		fmt.Fprintf(w, "\n%s\n\n", strings.Join(append(slices.Clone(c.Best.Config.Variables), c.Best.Config.ServerCommand().String()), " "))
 	}
 	floor := "unknown"
 	if c.NoiseFloor > 0 {
@@ -133,6 +133,7 @@ func engineInterval(r engine.Ratio) string { return interval(tuner.Ratio(r)) }
 // engineForms are the shapes in which config prints a plan of an engine.
 var engineForms = map[string]func(tuner.EnginePlan) string{
 	"json":         nil, // printed by the encoder
+	"command":      func(p tuner.EnginePlan) string { return p.Config.ServerCommand().String() + "\n" },
 	"env":          func(p tuner.EnginePlan) string { return p.Config.Env() },
 	"llama.cpp":    serverFlags,
 	"ik_llama.cpp": serverFlags,

@@ -36,7 +36,8 @@ A fleet that does not answer costs a warning.
 
 With --target engine:llama-bench (or engine:bitnet.cpp) it is that program which is tuned, from outside and with your model
 file: its own help says what can be set, its own figures count, and what it takes by itself is the default to be beaten.
-Give such a run minutes: each process loads the model.`,
+Give such a run minutes: each process loads the model. With --target engine:exec it is any command, and --model names a spec
+of it: the command, its knobs, where its figure is.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
   bitnet-autotune tune --model falcon3-1b-1.58 --budget 15s --objective decode
   bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json

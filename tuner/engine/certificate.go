@@ -71,9 +71,6 @@ type Point struct {
 	Runs  int     `json:"runs"`
 }
 
-// outputNote is what a benchmark without output leaves open.
-const outputNote = "llama-bench prints no text, so that results were not compared: no setting was tried that changes the quality of an answer unless it was asked for by name; those marked rounding sum in another order"
-
 // duelled are the pairs of a duel.
 type duelled struct {
 	request   []float64            // log of default over candidate
@@ -212,7 +209,7 @@ func (s *session) certificate(d *duelled) *Certificate {
 		Verdict: measure.Inconclusive, Default: map[string]Figure{}, Best: map[string]Figure{}, Closest: s.best, Regimes: map[string]Ratio{},
 		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Stopped: orDefault(s.stopped, "nothing left to try"),
 		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Own: s.standby, Knobs: s.what.Knobs, Left: s.what.Left,
-		Curves: s.curves(), Runs: s.related(), Note: outputNote,
+		Curves: s.curves(), Runs: s.related(), Note: s.what.Note,
 	}
 	for _, m := range s.runs {
 		if m.Phase != "duel" {

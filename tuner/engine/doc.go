@@ -13,6 +13,24 @@
 // ratio to the defaults around it. What a setting failed with is a Status with the last lines the process wrote, and it is
 // not started again.
 //
+// Exec is any command, by a Spec in JSON. Three that are real are in testdata/spec: sort (a time taken from outside, two
+// knobs), xz (a constraint, and a check that what was packed unpacks) and openssl speed (a rate found by an expression):
+//
+//	{
+//	  "command": ["xz", "--stdout", "-1", ["--threads={threads}"], ["--block-size={block}KiB"], "words.txt"],
+//	  "knobs": [
+//	    {"name": "threads", "kind": "threads", "values": ["1", "2", "3", "4"], "default": "1"},
+//	    {"name": "block", "kind": "ordered", "values": ["64", "256", "1024"]}
+//	  ],
+//	  "constraints": ["threads <= 3"],
+//	  "figure": {"elapsed": true},
+//	  "check": ["sh", "-c", "xz --stdout -1 --threads={threads} words.txt | xz --test"]
+//	}
+//
+// An argument in a list of its own is left out while a knob that it names is not set: so the program's own choice is
+// measured. The figure is {"elapsed": true}, {"json": "results.0.seconds", "unit": "s", "better": "lower"} or
+// {"regexp": "([0-9.]+) MB/s", "unit": "MB/s", "better": "higher"}; several numbers are repetitions.
+//
 // # Caveats
 //
 // A process takes seconds, most of them for loading the model, so that a search is some 25 processes and a duel 14 to 32.
@@ -34,6 +52,9 @@
 // 2026-11-21: flags that change the quality of an answer (KV types) are tried only if allowed by name. Flash attention,
 // run-time repacking and GPU layers sum in another order: they are tried, marked as rounding. The road not taken is to leave
 // them out, which leaves out what users gain most by.
+//
+// 2026-11-21: specs are JSON and not TOML: encoding/json refuses unknown fields and is there; a second format would be a
+// dependency for comments.
 //
 // 2026-11-21: a process whose CPU quota ran out counts: too many threads for a container's share are what is looked for. The
 // road not taken is to censor it as package measure does with a kernel's samples; then an engine that starts a thread for

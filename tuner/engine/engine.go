@@ -23,6 +23,8 @@ type Description struct {
 	Knobs   []Knob                                 // in the order of the stages
 	Left    []string                               // why a flag that is known is not a knob here
 	Facts   map[string]string                      // of the program itself
+	Note    string                                 // what its figures leave open
+	Reject  func(Setting) error                    // why a setting is not possible; nil = all are
 	Bare    func(facts map[string]string) []string // see Learned.Bare; nil = none
 }
 
@@ -32,6 +34,9 @@ type Regime struct {
 	Units float64 `json:"units"` // tokens of one request
 	Unit  string  `json:"unit"`  // "token"
 }
+
+// perToken is the unit of engines that serve tokens.
+const perToken = "token"
 
 // The regimes of the llama.cpp family, by the names the history uses.
 const (

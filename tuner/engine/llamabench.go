@@ -25,6 +25,9 @@ type LlamaBench struct {
 // helpLimit is how long a binary may take to print its help: it may initialise a GPU first.
 const helpLimit = 30 * time.Second
 
+// outputNote is what a benchmark without output leaves open.
+const outputNote = "llama-bench prints no text, so that results were not compared: no setting was tried that changes the quality of an answer unless it was asked for by name; those marked rounding sum in another order"
+
 // Describe implements Engine: it reads the binary's own help.
 func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 	if e.Prompt < 0 || e.Generate < 0 || e.Prompt+e.Generate == 0 {
@@ -43,12 +46,12 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	d := Description{Left: left, Bare: func(facts map[string]string) []string { return bareFlags(facts, e.help) }}
+	d := Description{Left: left, Note: outputNote, Bare: func(facts map[string]string) []string { return bareFlags(facts, e.help) }}
 	if e.Generate > 0 {
-		d.Regimes = append(d.Regimes, Regime{Name: Decode, Units: float64(e.Generate), Unit: "token"})
+		d.Regimes = append(d.Regimes, Regime{Name: Decode, Units: float64(e.Generate), Unit: perToken})
 	}
 	if e.Prompt > 0 {
-		d.Regimes = append(d.Regimes, Regime{Name: Prefill, Units: float64(e.Prompt), Unit: "token"})
+		d.Regimes = append(d.Regimes, Regime{Name: Prefill, Units: float64(e.Prompt), Unit: perToken})
 	}
 	for _, k := range knobs {
 		if len(k.Regimes) == 0 || slices.ContainsFunc(d.Regimes, func(r Regime) bool { return slices.Contains(k.Regimes, r.Name) }) {

@@ -17,6 +17,9 @@ type Learned struct {
 	Plan    Plan              `json:"plan"`    // the engine's own where a setting is empty
 	Own     map[string]string `json:"own"`     // the engine's own value of knobs, where it tells
 	Bare    []string          `json:"bare"`    // knobs that the server takes without a value
+	// Arguments and Variables complete the Command of engine exec.
+	Arguments []string `json:"arguments,omitempty"`
+	Variables []string `json:"variables,omitempty"` // NAME=value
 }
 
 // flashWithValue is the build of llama.cpp from which on --flash-attn of the server takes on, off or auto (pull request
@@ -104,6 +107,9 @@ func (l Learned) pairs() (list [][2]string) {
 // Env are lines for a shell or a systemd EnvironmentFile. What has no variable is a comment, so that nobody misses it.
 func (l Learned) Env() string {
 	var b strings.Builder
+	for _, v := range l.Variables {
+		b.WriteString(v + "\n")
+	}
 	for _, p := range l.pairs() {
 		if name := environment[p[0]]; name != "" {
 			fmt.Fprintf(&b, "%s=%s\n", name, p[1])
@@ -114,8 +120,12 @@ func (l Learned) Env() string {
 	return b.String()
 }
 
-// ServerCommand is the command line that serves the model: llama-server from where the measured program lies.
+// ServerCommand is the command line that serves the model: llama-server from where the measured program lies. Of engine
+// exec it is the command itself.
 func (l Learned) ServerCommand() Command {
+	if len(l.Arguments) > 0 {
+		return Command{Path: l.Command, Args: l.Arguments}
+	}
 	return Command{Path: filepath.Join(filepath.Dir(l.Command), "llama-server"), Args: append([]string{"--model", l.Model}, l.Server()...)}
 }
 

@@ -40,7 +40,7 @@ type Measured struct {
 	Note      string               `json:"note,omitempty"`
 	Samples   map[string][]float64 `json:"samples_ns,omitempty"` // ns per unit
 	Elapsed   time.Duration        `json:"elapsed_ns"`           // with loading the model
-	Loading   time.Duration        `json:"loading_ns"`           // of that, not in the samples
+	Loading   time.Duration        `json:"loading_ns"`           // of that, not in the samples; 0 unknown
 	Cold      bool                 `json:"cold,omitempty"`       // the first of the session: its files may have come from the disk
 	Celsius   float64              `json:"celsius,omitempty"`    // hottest sensor afterwards
 	Throttled bool                 `json:"throttled,omitempty"`  // the CPU quota ran out meanwhile
@@ -214,7 +214,7 @@ func (s *session) once(ctx context.Context, setting Setting, regimes []string) M
 	}
 	o := s.engine.Run(ctx, setting, regimes, s.limit())
 	m := Measured{Phase: s.phase, Setting: setting, Regimes: regimes, Status: o.Status, Note: o.Note, Samples: o.Samples, Elapsed: o.Elapsed, Cold: len(s.runs) == 0}
-	m.Loading = o.Elapsed - s.timed(o.Samples)
+	m.Loading = s.loading(o)
 	if s.opt.Watch != nil && unwatched == nil {
 		if after, err := s.opt.Watch.Read(); err == nil {
 			m.Throttled, stolen = after.Throttled > before.Throttled, s.disturbed(before, after)
@@ -275,14 +275,18 @@ func (s *session) disturbed(before, after measure.Counters) bool {
 	return after.At-before.At >= stolenLeast && share(before) > max(stolenShare, 2*share(s.first))
 }
 
-// timed is the time that the samples say they took.
-func (s *session) timed(samples map[string][]float64) (total time.Duration) {
+// loading is what a process took besides its samples, where these are times of tokens.
+func (s *session) loading(o Outcome) time.Duration {
+	left := o.Elapsed
 	for _, r := range s.what.Regimes {
-		for _, ns := range samples[r.Name] {
-			total += time.Duration(ns * r.Units)
+		if r.Unit != perToken {
+			return 0
+		}
+		for _, ns := range o.Samples[r.Name] {
+			left -= time.Duration(ns * r.Units)
 		}
 	}
-	return total
+	return max(0, left)
 }
 
 // over reports whether the search has to end, and why: what is left belongs to the duel.
@@ -367,8 +371,11 @@ func (p Plan) processes(regimes []string) func(yield func(Setting, []string) boo
 	}
 }
 
-// refused reports whether a setting failed before: it is not tried again.
+// refused reports whether a setting is not possible, or failed before: it is not tried again.
 func (s *session) refused(setting Setting, regimes []string) bool {
+	if s.what.Reject != nil && s.what.Reject(setting) != nil {
+		return true
+	}
 	return slices.ContainsFunc(regimes, func(r string) bool { return s.failed[r+" "+setting.String()] != "" })
 }
 

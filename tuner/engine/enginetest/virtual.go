@@ -36,7 +36,7 @@ func (v *Virtual) Describe(context.Context) (engine.Description, error) {
 	knobs, left, err := engine.Knobs(engine.ParseHelp(Help(v.Surface)), engine.Limits{Cores: v.Surface.Threads(), Prompt: v.Prompt, Allow: v.Allow})
 	return engine.Description{
 		Regimes: []engine.Regime{{Name: engine.Decode, Units: float64(v.Generate), Unit: "token"}, {Name: engine.Prefill, Units: float64(v.Prompt), Unit: "token"}},
-		Knobs:   knobs, Left: left,
+		Knobs:   knobs, Left: left, Note: "invented",
 	}, err
 }
 
