@@ -139,4 +139,9 @@ gives a table in which nothing has an interval.
 2026-11-21: A decode row's limit is the better of two read loops, with and without software prefetch, as measured once in
 the run for each number of threads and residency. Which is better depends on all of these.
 */
+//
+// 2026-11-21: engines that are not ours (engine:llama-bench and others) have TuneEngine and PlanEngine beside Tune and Plan,
+// and their own certificate. Their settings are flags by name and no kernel of our table, and a run of theirs is 25
+// processes, not thousands of samples: one Config for both would be a Config of which half is empty. What they share is the
+// store, its lock, the history and the meaning of a verdict.
 package tuner

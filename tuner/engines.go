@@ -47,7 +47,10 @@ type EngineBudget struct {
 	Runs       int           // most processes before the duel; 0 = 25
 	MaxThreads int           // 0 = every usable core
 	Allow      []string      // flags that change what the model answers and may be tried all the same
-	Seed       uint64
+	// GEMMConfig is the path of bitnet.cpp's gemm-config.h, and Build the command that builds it into {out} (engine.Compiled):
+	// then what is compiled in is tuned too. Only for BitnetCPP, and both or none.
+	GEMMConfig, Build string
+	Seed              uint64
 }
 
 // request is the objective of an engine's run as the history names it: what was asked is part of what was learned.
@@ -193,14 +196,28 @@ func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) 
 		r.bench = &engine.Exec{Spec: spec}
 		return r, err
 	}
-	r.bench = &engine.LlamaBench{
+	bench := &engine.LlamaBench{
 		Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
 		Limits: engine.Limits{
 			Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
 			Masks: coreMasks(host.CPU),
 		},
 	}
+	r.bench = bench
+	if b.GEMMConfig != "" {
+		cache, err := t.buildCache()
+		r.bench = &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}
+		return r, err
+	}
 	return r, nil
+}
+
+// buildCache is where engines are built: in the store, or where nothing is kept in a directory of the system's for such.
+func (t *Tuner) buildCache() (string, error) {
+	if t.opt.Store != "" {
+		return filepath.Abs(filepath.Join(t.opt.Store, "builds"))
+	}
+	return os.MkdirTemp("", "bitnet-autotune-builds-")
 }
 
 // complete fills in the defaults.
@@ -211,6 +228,9 @@ func (b *EngineBudget) complete() error {
 	}
 	if b.Prompt < 0 || b.Generate < 0 {
 		return fmt.Errorf("%w: prompt %d and generate %d tokens: want neither below 0", ErrBadBudget, b.Prompt, b.Generate)
+	}
+	if (b.GEMMConfig == "") != (b.Build == "") || b.GEMMConfig != "" && b.Engine != BitnetCPP {
+		return fmt.Errorf("%w: gemm-config %q and build command %q: both or none, and only for engine %s", ErrBadBudget, b.GEMMConfig, b.Build, BitnetCPP)
 	}
 	if b.Prompt == 0 {
 		b.Prompt = 512
@@ -294,6 +314,9 @@ func (r *engineRun) engineCertificate(c *engine.Certificate) *EngineCertificate 
 // records are the processes of a run as the history keeps them, one for each regime.
 func (r *engineRun) records(c *engine.Certificate) (list []history.Record) {
 	for _, m := range c.Runs {
+		if m.Status == engine.Stopped {
+			continue // that says nothing of the setting
+		}
 		for _, regime := range m.Regimes {
 			r.seq++
 			config, err := json.Marshal(engineSetting{r.asked.Engine, m.Setting})

@@ -105,6 +105,8 @@ func TestAnEngineThatIsNone(t *testing.T) {
 		"unknown engine": {EngineBudget{Time: time.Minute, Engine: "ollama"}, true},
 		"threads":        {EngineBudget{Time: time.Minute, Engine: LlamaBench, MaxThreads: 5}, true},
 		"tokens":         {EngineBudget{Time: time.Minute, Engine: LlamaBench, Prompt: -1}, true},
+		"half a build":   {EngineBudget{Time: time.Minute, Engine: BitnetCPP, GEMMConfig: "gemm-config.h"}, true},
+		"not to build":   {EngineBudget{Time: time.Minute, Engine: LlamaBench, GEMMConfig: "gemm-config.h", Build: "make"}, true},
 		"not that":       {EngineBudget{Time: time.Minute, Engine: LlamaBench, Command: "/bin/false"}, false},
 	} {
 		cert, err := tuner.TuneEngine(context.Background(), model, c.budget)

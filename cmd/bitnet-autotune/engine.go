@@ -33,6 +33,8 @@ func engineFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
 	f.IntVar(&b.Generate, "generate", 128, "with --target engine:…: tokens of its answer")
 	f.IntVar(&b.Repeat, "repetitions", 5, "with --target engine:…: how often one process measures each")
 	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes to start before the duel")
+	f.StringVar(&b.GEMMConfig, "gemm-config", "", "with --target engine:bitnet.cpp: path of gemm-config.h, to tune what is compiled in as well")
+	f.StringVar(&b.Build, "build-command", "", "with --gemm-config: builds {out}/bin/llama-bench, such as 'cmake -S . -B {out} && cmake --build {out} -t llama-bench'")
 	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
 }
 
@@ -104,6 +106,7 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 	if c.Verdict == measure.Adopt {
 		fmt.Fprintf(w, "\n%s\n\n", strings.Join(append(slices.Clone(c.Best.Config.Variables), c.Best.Config.ServerCommand().String()), " "))
 	}
+	writeDefines(w, c.Best.Config)
 	floor := "unknown"
 	if c.NoiseFloor > 0 {
 		floor = fmt.Sprintf("%.1f %%", 100*c.NoiseFloor)
@@ -114,6 +117,13 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 	fmt.Fprintf(w, "search        %s\n", c.Search.Stopped)
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
 	fmt.Fprintf(w, "note          %s\n", c.Search.Note)
+}
+
+// writeDefines says what a plan has compiled in.
+func writeDefines(w io.Writer, l engine.Learned) {
+	for _, d := range l.Plan.Defines() {
+		fmt.Fprintf(w, "to build with gemm-config.h: #define %s\n", d)
+	}
 }
 
 // writeFailures names what failed.
@@ -196,6 +206,7 @@ func writeEnginePlan(w io.Writer, p tuner.EnginePlan) {
 	if len(p.Flags) > 0 {
 		fmt.Fprintf(w, "  %-12s %s", "flags", serverFlags(p))
 	}
+	writeDefines(w, p.Config)
 	if p.Ratio.Estimate > 0 {
 		fmt.Fprintf(w, "  %-12s %.3fx the engine's own (%.0f %% interval %s)\n", "measured", p.Ratio.Estimate, 100*p.Ratio.Confidence, engineInterval(p.Ratio))
 	}

@@ -216,7 +216,7 @@ func (s *session) certificate(d *duelled) *Certificate {
 			c.Searches++
 		}
 		switch m.Status {
-		case OK:
+		case OK, Stopped:
 		case Censored:
 			c.Censored++
 		default:
@@ -233,8 +233,8 @@ func (s *session) certificate(d *duelled) *Certificate {
 	switch {
 	case c.Pairs > 0:
 		c.Verdict, c.Ratio = s.verdict(d), d.ratio(d.request)
-	case s.best.isDefault() && s.stopped == "":
-		c.Verdict = measure.Keep // every stage was gone through and nothing gained
+	case s.best.isDefault() && s.through:
+		c.Verdict = measure.Keep // nothing gained
 	}
 	for _, r := range s.regimes() {
 		c.Regimes[r] = d.ratio(d.regimes[r])

@@ -110,6 +110,9 @@ func (l Learned) Env() string {
 	for _, v := range l.Variables {
 		b.WriteString(v + "\n")
 	}
+	for _, d := range l.Plan.Defines() {
+		fmt.Fprintf(&b, "# built with gemm-config.h: %s\n", d)
+	}
 	for _, p := range l.pairs() {
 		if name := environment[p[0]]; name != "" {
 			fmt.Fprintf(&b, "%s=%s\n", name, p[1])

@@ -27,6 +27,10 @@ func TestRecipes(t *testing.T) {
 			"LLAMA_ARG_THREADS=6\nLLAMA_ARG_THREADS_BATCH=8\nLLAMA_ARG_UBATCH=256\nLLAMA_ARG_FLASH_ATTN=on\nLLAMA_ARG_NO_MMAP=1\n# no variable for: --poll 100\n",
 			"[a]\nmodel = /m/a.gguf\nthreads = 6\nthreads-batch = 8\nubatch-size = 256\nflash-attn = on\nno-mmap = 1\npoll = 100\n",
 		},
+		"what is compiled in": {
+			Learned{Model: "/m/a.gguf", Plan: Plan{Decode: {"gemm-row-block": "16", "threads": "2"}}},
+			"--threads 2", "# built with gemm-config.h: ROW_BLOCK_SIZE 16\nLLAMA_ARG_THREADS=2\n", "[a]\nmodel = /m/a.gguf\nthreads = 2\n",
+		},
 		"an old build": {
 			Learned{Model: "/m/a.gguf", Bare: []string{"flash-attn", "run-time-repack"}, Plan: Plan{Decode: {"flash-attn": "1", "run-time-repack": "1"}}},
 			"--flash-attn --run-time-repack", "LLAMA_ARG_FLASH_ATTN=1\n# no variable for: --run-time-repack 1\n", "[a]\nmodel = /m/a.gguf\nflash-attn = 1\nrun-time-repack = 1\n",

@@ -23,12 +23,11 @@ type Options struct {
 	Pairs int
 	// MinGain is the gain below which another setting is not worth it. If 0, 0.01.
 	MinGain float64
-	Seed    uint64             // of the order within the pairs
-	Now     func() time.Time   // the clock of the budget; nil = time.Now
-	Watch   measure.Watcher    // says when the host took time away; nil = nobody does
-	Heat    func() float64     // degrees Celsius of the hottest sensor, 0 unknown; nil = nobody knows
-	Tell    func(Measured)     // is told of each process, on the caller's goroutine; nil = nobody is
-	Stop    func(string) error // before each process: an error ends the run; nil = nothing does
+	Seed    uint64           // of the order within the pairs
+	Now     func() time.Time // the clock of the budget; nil = time.Now
+	Watch   measure.Watcher  // says when the host took time away; nil = nobody does
+	Heat    func() float64   // degrees Celsius of the hottest sensor, 0 unknown; nil = nobody knows
+	Tell    func(Measured)   // is told of each process, on the caller's goroutine; nil = nobody is
 }
 
 // Measured is one process: what was asked and what came of it.
@@ -93,6 +92,7 @@ type session struct {
 	failed  map[string]string // regime and setting -> why
 	standby map[string]string // the engine's own value of each knob, as it reported it
 	stopped string
+	through bool               // every stage was gone through
 	first   measure.Counters   // when the session began
 	shares  map[string]float64 // of the default's request
 }
@@ -122,6 +122,9 @@ func Search(ctx context.Context, e Engine, opt Options) (*Certificate, error) {
 		return s.certificate(nil), err
 	}
 	s.explore(ctx)
+	if ctx.Err() != nil && s.stopped == "" {
+		s.stopped = "interrupted"
+	}
 	return s.certificate(s.duel(ctx)), nil
 }
 
@@ -294,12 +297,6 @@ func (s *session) over() bool {
 	if s.stopped != "" {
 		return true
 	}
-	if s.opt.Stop != nil {
-		if err := s.opt.Stop(s.phase); err != nil {
-			s.stopped = err.Error()
-			return true
-		}
-	}
 	switch {
 	case len(s.runs) >= s.maxRuns():
 		s.stopped = fmt.Sprintf("%d processes were started", len(s.runs))
@@ -456,6 +453,9 @@ func (s *session) explore(ctx context.Context) {
 		for _, k := range s.stage(Threads) {
 			s.nudge(ctx, k)
 		}
+	}
+	if s.through = s.stopped == "" && ctx.Err() == nil; !s.through {
+		return
 	}
 	s.phase = "confirm"
 	s.confirm(ctx)

@@ -89,12 +89,19 @@ func TestTheDefaultPairsWithEveryCandidate(t *testing.T) {
 func TestADefaultThatIsBestStays(t *testing.T) {
 	s := enginetest.Surface{Cores: 4, Saturation: 100, Contention: 0, Twins: 1, BestBatch: 512, Flash: -0.1}
 	v := &enginetest.Virtual{Surface: s, Prompt: prompt, Generate: generate, Repetitions: 5, Loading: time.Second, Noise: enginetest.NewNoise(1)}
-	adopted := 0
+	adopted, kept := 0, 0
 	for seed := range uint64(20) {
 		v.Noise = enginetest.NewNoise(seed)
-		if c := search(t, v, engine.Options{Seed: seed}); c.Verdict == measure.Adopt {
+		switch search(t, v, engine.Options{Seed: seed, Runs: 40}).Verdict {
+		case measure.Adopt:
 			adopted++
+		case measure.Keep:
+			kept++
 		}
+	}
+	t.Logf("of 20 runs %d adopted and %d kept", adopted, kept)
+	if kept == 0 {
+		t.Error("no run says that the default stays")
 	}
 	if adopted > 4 { // 5 % each, binomial: 4 or more 1.6 % of the time, more than 4 0.3 %
 		t.Errorf("%d of 20 runs adopted something that is not better", adopted)
@@ -173,6 +180,22 @@ func TestAnEngineThatDoesNotRun(t *testing.T) {
 	}
 	if c == nil || c.Verdict != measure.Inconclusive || c.Failed != 1 {
 		t.Errorf("certificate %+v: want what ran", c)
+	}
+}
+
+func TestAnInterruptedSearchDecidesNothing(t *testing.T) {
+	for _, after := range []int{1, 3, 10} {
+		v := virtual(1)
+		ctx, cancel := context.WithCancel(context.Background())
+		c, err := engine.Search(ctx, v, engine.Options{Budget: 100 * time.Hour, Now: v.Now, Tell: func(engine.Measured) {
+			if v.Starts() == after {
+				cancel()
+			}
+		}})
+		cancel()
+		if err != nil || c.Verdict != measure.Inconclusive || c.Stopped != "interrupted" || len(c.Runs) > after+2 {
+			t.Errorf("after %d processes: %v, %s because %q after %d", after, err, c.Verdict, c.Stopped, len(c.Runs))
+		}
 	}
 }
 

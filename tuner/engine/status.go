@@ -16,12 +16,12 @@ const (
 	Stopped     Status = "stopped"       // the caller ended the run
 )
 
-// History is the word for a status in the history, which knows fewer; the note says the rest.
+// History is the word for a status in the history, which knows fewer; the note says the rest. What was Stopped is not kept.
 func (s Status) History() string {
 	switch s {
 	case Hang:
 		return "timeout"
-	case ExitStatus, Garbage, Stopped:
+	case ExitStatus, Garbage:
 		return "crash"
 	}
 	return string(s)

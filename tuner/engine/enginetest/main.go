@@ -42,6 +42,7 @@ test parameters:
 const (
 	SurfaceSeed = "STANDIN_SEED"  // of Draw; unset = 1
 	Fault       = "STANDIN_FAULT" // "KIND knob=value": what happens where a setting has that value, or always without one
+	Gain        = "STANDIN_GAIN"  // how many times as fast everything is; unset = 1
 	Quiet       = "STANDIN_QUIET" // set: no noise
 )
 
@@ -87,6 +88,9 @@ func Main() {
 		noise = Noise{}
 	}
 	process := noise.Process()
+	if gain, err := strconv.ParseFloat(os.Getenv(Gain), 64); err == nil && gain > 0 {
+		process /= gain
+	}
 	for _, test := range []struct {
 		regime           string
 		prompt, generate int
