@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		enginetest.Main()
 		return
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // of the stand-in: a second for each process otherwise
 	os.Exit(m.Run())
 }
 

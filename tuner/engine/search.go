@@ -46,20 +46,26 @@ type Measured struct {
 	// Relative is the cost over that of the default around it, by regime; less is better. Nothing is known of the duel's,
 	// which is in Certificate.Ratio, and of the cold one.
 	Relative map[string]float64 `json:"relative,omitempty"`
+
+	costs map[string]float64 // centres of Samples
 }
 
-// cost is the centre of a regime's repetitions in ns per unit; 0 if there is none. A late repetition in five moves it little,
-// and of clean ones it loses less than their median does.
-func (m Measured) cost(regime string) float64 {
-	if len(m.Samples[regime]) == 0 {
-		return 0
+// cost is the centre of a regime's repetitions in ns per unit; 0 if there is none.
+func (m Measured) cost(regime string) float64 { return m.costs[regime] }
+
+// centres are the costs of a process. A late repetition in five moves the centre little, and of clean ones it loses less than
+// their median does.
+func centres(samples map[string][]float64) map[string]float64 {
+	costs := map[string]float64{}
+	for regime, list := range samples {
+		var logs []float64
+		for _, ns := range list {
+			logs = append(logs, math.Log(ns))
+		}
+		centre, _, _ := measure.Estimate(logs, duelConfidence)
+		costs[regime] = math.Exp(centre)
 	}
-	var logs []float64
-	for _, ns := range m.Samples[regime] {
-		logs = append(logs, math.Log(ns))
-	}
-	centre, _, _ := measure.Estimate(logs, duelConfidence)
-	return math.Exp(centre)
+	return costs
 }
 
 func median(list []float64) float64 {
@@ -217,7 +223,7 @@ func (s *session) once(ctx context.Context, setting Setting, regimes []string) M
 	}
 	o := s.engine.Run(ctx, setting, regimes, s.limit())
 	m := Measured{Phase: s.phase, Setting: setting, Regimes: regimes, Status: o.Status, Note: o.Note, Samples: o.Samples, Elapsed: o.Elapsed, Cold: len(s.runs) == 0}
-	m.Loading = s.loading(o)
+	m.Loading, m.costs = s.loading(o), centres(o.Samples)
 	if s.opt.Watch != nil && unwatched == nil {
 		if after, err := s.opt.Watch.Read(); err == nil {
 			m.Throttled, stolen = after.Throttled > before.Throttled, s.disturbed(before, after)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -37,12 +38,15 @@ func search(t *testing.T, v *enginetest.Virtual, opt engine.Options) *engine.Cer
 	return c
 }
 
+// surfaces is how many the claim is judged on.
+var surfaces uint64 = 50
+
 // TestFindsWithin3PercentIn25Runs is the claim of the manual: the median over 50 surfaces by lot, 5 % of noise between
 // repetitions and 2 % between processes, the default's runs and the cold one among the 25. The duel comes on top: it
 // proves, it does not search.
 func TestFindsWithin3PercentIn25Runs(t *testing.T) {
 	var regrets, gains, starts []float64
-	for seed := range uint64(50) {
+	for seed := range surfaces {
 		v := virtual(seed)
 		c := search(t, v, engine.Options{Seed: seed})
 		if c.Searches > 25 {
@@ -56,6 +60,9 @@ func TestFindsWithin3PercentIn25Runs(t *testing.T) {
 		if c.Verdict == measure.Adopt && cost > standard {
 			t.Errorf("seed %d: adopted %v, which is slower than the default: %.3f", seed, c.Closest, standard/cost)
 		}
+	}
+	if surfaces < 50 {
+		t.Skipf("NOT TESTED: the claim is about the median of 50 surfaces, and these are %d", surfaces)
 	}
 	slices.Sort(regrets)
 	slices.Sort(gains)
@@ -251,7 +258,7 @@ func TestAProcessWithoutItsCPUIsCensoredAndRunsAgain(t *testing.T) {
 func TestASearchWithRealProcesses(t *testing.T) {
 	bench, model := standIn(t)
 	e := &engine.LlamaBench{Path: bench, Model: model, Prompt: 64, Generate: 8, Limits: engine.Limits{Cores: enginetest.Draw(1).Threads()}}
-	e.Env = []string{enginetest.SurfaceSeed + "=1", enginetest.Fault + "=oom flash-attn=1"}
+	e.Env = append(os.Environ(), enginetest.SurfaceSeed+"=1", enginetest.Fault+"=oom flash-attn=1")
 	c, err := engine.Search(context.Background(), e, engine.Options{Budget: 10 * time.Hour, Runs: 20, Pairs: 7})
 	if err != nil {
 		t.Fatal(err)
