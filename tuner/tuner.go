@@ -14,7 +14,9 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -30,6 +32,11 @@ type Options struct {
 	Fleet Fleet
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
+	// Device turns facts into an answer where nothing was learned: its constants and overrides. What it may run and what was
+	// measured, a Tuner knows itself.
+	Device device.Options
+	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	GPUs func(context.Context) gpu.Survey
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
 	Progress func(Event)
 	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.
@@ -74,6 +81,9 @@ const fresh = time.Second
 // Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
 // to keep.
 func Open(opt Options) (*Tuner, error) {
+	if err := opt.Device.Validate(); err != nil {
+		return nil, err
+	}
 	simulated := opt.Now != nil
 	if !simulated {
 		opt.Now = time.Now
@@ -147,7 +157,15 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, prior: t.prior}, nil
+	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, gpus: t.survey(ctx)}, nil
+}
+
+// survey is what is known of the GPUs now.
+func (t *Tuner) survey(ctx context.Context) gpu.Survey {
+	if t.opt.GPUs == nil {
+		return gpu.Survey{Note: "nobody looked for one"}
+	}
+	return t.opt.GPUs(ctx)
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
-	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "cuda/memory", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target", "tuner/device"},
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},

@@ -123,8 +123,8 @@ func TestWorkspaceOfACPU(t *testing.T) {
 	if want := uint64(64 * (2560 + 4*6912 + 8)); d.WorkspaceBytes.Value != want || d.WorkspaceTokens != 64 || d.WorkspaceBytes.Basis != Estimate {
 		t.Errorf("%+v for %d tokens, want %d for 64", d.WorkspaceBytes, d.WorkspaceTokens, want)
 	}
-	d = decide(t, plain(16, 64*gib), noGPU, r, Options{Stated: &memory.Workspace{Bytes: 12345, Batch: 128}})
-	if d.WorkspaceBytes.Value != 12345 || d.WorkspaceTokens != 128 || d.WorkspaceBytes.Basis != Probe {
+	d = decide(t, plain(16, 64*gib), noGPU, r, Options{Stated: func(threads int) memory.Workspace { return memory.Workspace{Bytes: uint64(1000 * threads), Batch: 128} }})
+	if d.WorkspaceBytes.Value != 16000 || d.WorkspaceTokens != 128 || d.WorkspaceBytes.Basis != Probe {
 		t.Errorf("%+v for %d tokens, want what the kernels state", d.WorkspaceBytes, d.WorkspaceTokens)
 	}
 }

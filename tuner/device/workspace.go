@@ -15,7 +15,8 @@ func (d *decision) workspace() {
 		d.gpuWorkspace(demand)
 		return
 	}
-	if stated := d.opt.Stated; stated != nil {
+	if d.opt.Stated != nil {
+		stated := d.opt.Stated(d.Threads.Value)
 		d.WorkspaceTokens = stated.Batch
 		d.WorkspaceBytes = Choice[uint64]{Value: stated.Bytes, Limit: LimitModel, Basis: Probe, Reason: fmt.Sprintf("as the kernels state for %d tokens at once", stated.Batch)}
 		return
