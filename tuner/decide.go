@@ -24,7 +24,13 @@ func (p Problem) decide(wrong []target.Arm, snapshot *history.Snapshot) Plan {
 	curve, measured := p.known(snapshot)
 	opt := p.device
 	opt.Runs, opt.Missing, opt.Measured = []device.Strategy{device.CPUOnly}, missingGPU, measured
-	config := func(threads int) Config { return p.threaded(facts, threads, wrong) }
+	config := func(threads int) Config {
+		c := facts
+		for _, r := range Regimes {
+			c = p.with(c, r, p.share(r, threads, facts, curve), wrong)
+		}
+		return c
+	}
 	opt.Stated = func(threads int) memory.Workspace {
 		c := config(threads)
 		return memory.Workspace{Bytes: uint64(c.WorkspaceBytes), Batch: c.Prefill.Batch}
@@ -34,26 +40,25 @@ func (p Problem) decide(wrong []target.Arm, snapshot *history.Snapshot) Plan {
 	if err != nil {
 		panic("tuner: Open checks the options of device")
 	}
-	c := config(d.Threads.Value)
-	if d.Threads.Basis == device.Measured && !d.Threads.Overridden { // each regime has a curve of its own
-		for _, r := range Regimes {
-			if len(curve[r]) > 1 {
-				c = p.with(c, r, curve.best(r, p.threads()), wrong)
-			}
-		}
-	}
-	return Plan{Config: c, Device: &d}
+	return Plan{Config: config(d.Threads.Value), Device: &d}
 }
 
-// threaded is c with a number of threads for every regime, as far as that may be used.
-func (p Problem) threaded(c Config, threads int, wrong []target.Arm) Config {
-	for _, r := range Regimes {
-		c = p.with(c, r, threads, wrong)
+// share is how many of the threads that were decided on a regime takes. A caller's word holds for all regimes, and each
+// has a curve of its own where one was learned. Load and bandwidth bound decoding; a prompt takes every core.
+func (p Problem) share(r target.Regime, decided int, facts Config, curve Curve) int {
+	switch {
+	case p.device.Off || p.device.Overrides.Threads > 0:
+		return decided
+	case len(curve[r]) > 1:
+		return curve.best(r, p.threads())
+	case r == target.Prefill:
+		return facts.Prefill.Threads
 	}
-	return c
+	return decided
 }
 
-// with is c with a number of threads for a regime, unless that was found to give wrong results.
+// with is c with a number of threads for a regime, as far as they may be used, unless that was found to give wrong
+// results.
 func (p Problem) with(c Config, r target.Regime, threads int, wrong []target.Arm) Config {
 	arm := c.Arm(r)
 	arm.Threads = max(1, min(threads, p.threads()))

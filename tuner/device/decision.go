@@ -60,7 +60,7 @@ func Decide(h probe.Host, s gpu.Survey, r Requirements, opt Options) (Decision, 
 	}
 	d.Requirements = r
 	d.Defaulted = append(append([]string{}, defaulted...), r.Defaulted...)
-	d.Warnings = append([]string{}, h.Warnings...)
+	d.Warnings = []string{}
 	for _, name := range d.Defaulted {
 		d.log.Warn().Str("unknown", name).Msg("device: unknown, a default is taken")
 	}

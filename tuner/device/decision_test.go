@@ -177,8 +177,8 @@ func TestWarningsOfTheProbeComeAlong(t *testing.T) {
 	if d.Threads.Value != 1 || d.Batch.Value != 1 || !slices.Contains(d.Defaulted, "memory") {
 		t.Errorf("%d threads, batch %d, defaulted %v: want the least answer that works", d.Threads.Value, d.Batch.Value, d.Defaulted)
 	}
-	if !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.HasPrefix(w, "the load is unknown") }) {
-		t.Errorf("warnings %q do not say that the load is unknown", d.Warnings)
+	if !slices.ContainsFunc(d.Facts.Unread, func(w string) bool { return strings.HasPrefix(w, "the load is unknown") }) {
+		t.Errorf("%q does not say that the load is unknown", d.Facts.Unread)
 	}
 }
 
