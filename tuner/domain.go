@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
@@ -56,6 +57,9 @@ type kernelTable interface {
 
 // domain returns what p means on its target.
 func (p Problem) domain() domain {
+	if p.Target == targetCUDA {
+		return cudaDomain{p}
+	}
 	return cpuDomain{p}
 }
 
@@ -103,6 +107,23 @@ func (p Problem) workspace(c Config) int64 {
 		most = max(most, p.domain().workspace(c.Arm(r)))
 	}
 	return most
+}
+
+// completed fills in what follows from the settings of c.
+func (p Problem) completed(c Config) Config {
+	c.WorkspaceBytes = p.workspace(c)
+	if p.Target != targetCUDA {
+		c.Devices = []string{targetCPU}
+		return c
+	}
+	if p.Card != nil {
+		c.Devices = []string{p.Card.UUID}
+	}
+	if p.Card != nil && p.Card.TotalBytes > 0 {
+		need := float64(p.layoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
+		c.GPUMemoryFraction = math.Ceil(need*1000) / 1000
+	}
+	return c
 }
 
 // validate reports the first field of c that is not possible on the target.

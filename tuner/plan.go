@@ -113,12 +113,25 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 		c := candidate{source: Pinned, ok: true, reason: fmt.Sprintf("pinned by %s on %s", pin.By, pin.At.Format(time.DateOnly))}
 		if err := json.Unmarshal(pin.Config, &c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config does not parse: "+err.Error()
-		} else if err := p.validate(c.plan.Config); err != nil {
+		} else if err := p.on(c.plan.Config.target()).validate(c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config is not possible here: "+err.Error()
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// pin is the pinned config of p's model, if it has one that parses.
+func (p Problem) pin(snapshot *history.Snapshot) (Config, bool) {
+	if snapshot == nil {
+		return Config{}, false
+	}
+	for _, c := range p.pinned(snapshot) {
+		if c.plan.Config.Strategy != "" {
+			return c.plan.Config, true
+		}
+	}
+	return Config{}, false
 }
 
 // learned turns every learned config for this model and target into a candidate, the surest first: for this very host
@@ -306,8 +319,7 @@ func (p Problem) rebound(c Config, l history.Learned) Config {
 			s.Threads = curve.best(r, p.threads())
 		}
 	}
-	c.WorkspaceBytes = p.workspace(c)
-	return c
+	return p.completed(c)
 }
 
 // best is the cheapest thread count of a regime within a bound, the bound itself where nothing is known.
@@ -372,7 +384,9 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if t.prior.err != nil {
 		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
 	}
+	p, note := t.answering(p, snapshot)
 	e.Plan = p.plan(snapshot)
+	e.Plan.Reason += note
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)

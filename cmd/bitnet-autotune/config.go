@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
@@ -60,6 +63,14 @@ type configQuery struct {
 	constants       constants
 }
 
+// lookTime is how long an answer at once waits for NVML, which needs seconds where no process keeps the driver awake.
+// R0.33: 100 ms for all.
+const lookTime = 80 * time.Millisecond
+
+func lookForGPUs(ctx context.Context) gpu.Survey {
+	return gpu.Local(ctx, gpu.Options{Timeout: lookTime})
+}
+
 func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.listConstants {
 		list := q.constants.list()
@@ -72,7 +83,7 @@ func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.form != "" && !known {
 		return usage(fmt.Errorf("--for %q: one of %s", q.form, strings.Join(sortedKeys(forms), ", ")))
 	}
-	t, err := a.open(tuner.Options{Device: q.constants.options(q.fixed, &a.log)})
+	t, err := a.open(tuner.Options{Device: q.constants.options(q.fixed, &a.log), GPUs: lookForGPUs})
 	if err != nil {
 		return err
 	}
