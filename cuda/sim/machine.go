@@ -23,6 +23,8 @@ type Config struct {
 	// ReplayOnce computes the kernels and copies of a graph in its first launch only; later launches take their time and
 	// leave memory as it is. It is for graphs that leave the same result whenever they run, and are timed often.
 	ReplayOnce bool
+	// KernelTime is how long a kernel takes. If KernelTime is nil, it is Launched.Roofline.
+	KernelTime func(Launched) time.Duration
 }
 
 // Machine is a simulated machine with GPUs, reached through its Table.
@@ -30,6 +32,8 @@ type Machine struct {
 	mu         sync.Mutex
 	version    int32
 	replayOnce bool
+	kernelTime func(Launched) time.Duration
+	kernels    int // that ran
 	ready      bool
 	devices    []*device
 	current    map[int]*context // by OS thread
@@ -48,11 +52,15 @@ func New(config Config) (*Machine, error) {
 	m := &Machine{
 		version:    cmp.Or(config.DriverVersion, 12080),
 		replayOnce: config.ReplayOnce,
+		kernelTime: config.KernelTime,
 		current:    make(map[int]*context),
 		handles:    make(map[uintptr]any),
 		space:      space{next: firstAddress},
 		pinned:     make(map[*byte][]byte),
 		calls:      make(map[string]int),
+	}
+	if m.kernelTime == nil {
+		m.kernelTime = Launched.Roofline
 	}
 	for ordinal, spec := range config.Devices {
 		d, err := newDevice(m, ordinal, spec)
@@ -102,6 +110,13 @@ func (m *Machine) Counts() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.calls)
+}
+
+// Kernels counts the kernels that ran to their end.
+func (m *Machine) Kernels() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kernels
 }
 
 // Trouble is what went wrong in kernels and modules, in the words of the simulation, which say more than the driver's

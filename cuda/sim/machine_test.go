@@ -53,6 +53,9 @@ func current(t *testing.T, m *Machine) *driver.Table {
 	return &table
 }
 
+// ptr is the address of the first byte.
+func ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(&b[0]) }
+
 func want(t *testing.T, what string, want, got driver.Result) {
 	t.Helper()
 	if want != got {

@@ -163,6 +163,11 @@ func (c *CUDA) check(regime Regime, arm Arm) (gpukernels.Kernel, error) {
 	case arm.Launch.SplitK < 0 || arm.Launch.MaxRegisters < 0:
 		return kernel, reject("launch", arm.Launch, "numbers of 0 or more")
 	}
+	for _, mm := range c.model.Layer() {
+		if _, err := kernel.Shape(kernels.Shape{M: arm.Batch, N: mm.N, K: mm.K}, max(1, arm.Launch.SplitK)); err != nil {
+			return kernel, fmt.Errorf("%w: %w", err, ErrRejected)
+		}
+	}
 	return kernel, nil
 }
 

@@ -170,6 +170,9 @@ func (p *cudaPass) timed(ctx context.Context, n int) (time.Duration, error) {
 	if err := p.poison(s, witness); err != nil {
 		return 0, err
 	}
+	if err := p.one.Launch(s.stream); err != nil { // so that the device is at work before the clock starts, and the host ahead of it
+		return 0, err
+	}
 	if err := s.stream.Record(s.events[0]); err != nil {
 		return 0, err
 	}
