@@ -79,6 +79,19 @@ func TestAPlanFromFactsSaysWhy(t *testing.T) {
 	}
 }
 
+// R0.5: a longer context takes more memory for each sequence, and leaves room for fewer.
+func TestContextOfAPlanFromFacts(t *testing.T) {
+	host := *fourCores()
+	host.Memory.AvailableBytes = 8 << 30
+	p := problemOn(host)
+	short := p.plan(nil).Device
+	p.context = 64 << 10
+	long := p.plan(nil).Device
+	if long.Requirements.Context != 64<<10 || long.Requirements.KVCache.Value <= short.Requirements.KVCache.Value || long.Batch.Value >= short.Batch.Value {
+		t.Errorf("batch %d with %+v, want less than %d with %+v", long.Batch.Value, long.Requirements.KVCache, short.Batch.Value, short.Requirements.KVCache)
+	}
+}
+
 // R0.10: a plan from facts does not claim a GPU that it could not use, and says that the model would fit.
 func TestAPlanFromFactsDoesNotClaimTheGPU(t *testing.T) {
 	p := problemOn(*fourCores())

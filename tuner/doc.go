@@ -34,6 +34,9 @@ the best shows a large gain over that default and none over the heuristic; the c
 Costs are ratios to the heuristic and only comparable with the same heuristic and kernel table, so a record of another
 kernel table or another heuristic (the limits of the container changed) is kept but not told to a strategy.
 
+An answer from facts is for the load of the moment at which a Tuner first looked at the host: a service that starts on a busy
+host decodes with few threads until it is restarted or tuned.
+
 # Decisions
 
 2026-11-21: The regimes are searched one after the other and not as one product space: no knob of one changes the cost

@@ -83,6 +83,8 @@ type Problem struct {
 	prior  prior          // what a site ships
 	device device.Options // how facts become an answer
 	gpus   gpu.Survey
+	// context is how many tokens of a sequence there must be room for; 0 = the default of device.
+	context int
 }
 
 // threads is the bound that holds: the host's or the caller's, whichever is less.

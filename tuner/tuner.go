@@ -39,6 +39,8 @@ type Options struct {
 	// Device turns facts into an answer where nothing was learned: its constants and overrides. What it may run and what was
 	// measured, a Tuner knows itself.
 	Device device.Options
+	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
+	Context int
 	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
 	GPUs func(context.Context) gpu.Survey
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
@@ -174,7 +176,7 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, gpus: t.survey(ctx)}, nil
+	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
 }
 
 // survey is what is known of the GPUs now.

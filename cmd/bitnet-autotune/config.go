@@ -50,6 +50,7 @@ The figures of the rules are listed by --constants, and --constant sets one for 
 	cmd.Flags().BoolVar(&q.requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	cmd.Flags().BoolVar(&q.listConstants, "constants", false, "list the figures of the rules, with unit and source, instead")
 	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, whatever the host is")
+	cmd.Flags().IntVar(&q.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by --constants)")
 	constantFlag(cmd, &q.constants)
 	return cmd
 }
@@ -60,6 +61,7 @@ type configQuery struct {
 	requireMeasured bool
 	listConstants   bool
 	fixed           bool
+	context         int
 	constants       constants
 }
 
@@ -79,11 +81,14 @@ func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.model == "" {
 		return errNoModel
 	}
+	if q.context < 0 {
+		return usage(fmt.Errorf("--context %d: want at least 1 token, or 0 for the default", q.context))
+	}
 	write, known := forms[q.form]
 	if q.form != "" && !known {
 		return usage(fmt.Errorf("--for %q: one of %s", q.form, strings.Join(sortedKeys(forms), ", ")))
 	}
-	t, err := a.open(tuner.Options{Device: q.constants.options(q.fixed, &a.log), GPUs: lookForGPUs})
+	t, err := a.open(tuner.Options{Context: q.context, Device: q.constants.options(q.fixed, &a.log), GPUs: lookForGPUs})
 	if err != nil {
 		return err
 	}
