@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
@@ -78,7 +79,7 @@ func (c Constants) Require(m model.Model, use Use) Requirements {
 		}
 	}
 	if m.Family == model.Embedding {
-		r.Batches = c.EmbeddingBatches
+		r.Batches = slices.Clone(c.EmbeddingBatches)
 	}
 	for _, s := range m.Shapes {
 		if s.Weights() > r.Largest.Weights() {
