@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"cuda/driver":               {},
 	"cuda/kernels":              {"cuda/driver", "kernels"},
 	"cuda/kernels/kerneltest":   {"cuda/driver", "cuda/kernels", "kernels"},
+	"cuda/sim/ptx":              {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
