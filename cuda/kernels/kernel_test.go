@@ -148,7 +148,7 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 // machine, in which a change of a template or of the compiler shows. It is no measure of speed: a card may run some
 // instructions in a quarter of the time of others.
 func TestInstructionsPerFourWeights(t *testing.T) {
-	const n, k = 64, 6912
+	const n, k = 64, 6912 // with what it takes to start and to add up
 	for name, want := range map[string]float64{
 		"mul/i2s/noshift/kw4-rt1-m1-u1": 2.93,
 		"mul/i2s/noshift/kw4-rt1-m1-u4": 2.75,
@@ -168,7 +168,7 @@ func TestInstructionsPerFourWeights(t *testing.T) {
 		if err := kerneltest.Check(t.Context(), counted, kernel, kerneltest.Case{Shape: cpu.Shape{M: 1, N: n, K: k}, Split: 1, Fill: kerneltest.Random}); err != nil {
 			t.Fatal(err)
 		}
-		if got := float64(counted.stats.Instructions) / (n * k / 4); math.Abs(got-want) > 0.005001 {
+		if got := float64(counted.stats.Instructions) / (n * k / 4); math.Abs(got/want-1) > 0.01 { // an instruction in the loop is 2 %
 			t.Errorf("%s: %.3f instructions for four weights, want %.2f", name, got, want)
 		}
 	}
