@@ -25,6 +25,8 @@ var allowed = map[string][]string{
 	"cuda/driver":               {},
 	"cuda/kernels":              {"cuda/driver", "kernels"},
 	"cuda/kernels/kerneltest":   {"cuda/driver", "cuda/kernels", "kernels"},
+	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
+	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
 	"cuda/sim/ptx":              {},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
@@ -54,7 +56,7 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
+	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim", "cuda/sim/ptx"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
