@@ -155,7 +155,7 @@ func TestInstructionsPerFourWeights(t *testing.T) {
 		"mul/i2s/noshift/kw4-rt4-m1-u1": 2.50,
 		"mul/i2s/shift/kw4-rt1-m1-u1":   3.64,
 		"mul/i2s/shift/kw4-rt2-m1-u1":   3.31,
-		"mul/i2s/mma/kw4-rt1-m8-u1":     2.92,
+		"mul/i2s/mma/kw4-rt1-m8-u1":     2.96,
 		"mul/tl1/decode/kw4-rt1-m1-u1":  4.64,
 		"mul/tl2/decode/kw4-rt1-m1-u1":  7.41,
 	} {

@@ -89,7 +89,11 @@ func cases(k kernels.Kernel, depth Depth) []Case {
 	for _, n := range []int{1, 8, 15, 16, 17, 31, 33, rows - 1, rows, rows + 1, 2*rows + 9} {
 		all = add(all, tokens, n, 200, 1, Random)
 	}
-	for _, cols := range []int{1, 2, 3, 4, 5, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 319, 320, 321, 383, 384, 385, 640, 1000, 1280, 1536, 1664} {
+	edges := []int{1, 2, 3, 4, 5, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 319, 320, 321, 383, 384, 385, 640, 1000, 1280, 1536, 1664}
+	if k.Method == kernels.GEMM {
+		edges = []int{1, 4, 127, 128, 129, 256, 257, 640}
+	}
+	for _, cols := range edges {
 		all = add(all, 1, 17, cols, 1, Random)
 		all = add(all, 2, 16, cols, 2, Random)
 	}
