@@ -56,6 +56,7 @@ var allowedInTests = map[string][]string{
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
+	"cuda/memory":   {"cuda/sim"}, // a machine with GPUs
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
 }
 
