@@ -201,8 +201,11 @@ func halfToFloat(v uint64) float64 {
 func floatToHalf(f float64) uint64 {
 	sign := math.Float64bits(f) >> 63 << 15
 	f = math.Abs(f)
-	if f != f {
+	switch {
+	case f != f:
 		return 0x7fff
+	case math.IsInf(f, 0):
+		return sign | 0x7c00
 	}
 	_, exponent := math.Frexp(f) // f = 0.1… × 2^exponent
 	exponent = max(exponent, -13)
@@ -216,7 +219,7 @@ func floatToHalf(f float64) uint64 {
 	if n < 1024 {
 		return sign | uint64(n)
 	}
-	return sign | uint64(exponent+14)<<10 | uint64(n) - 1024
+	return sign | (uint64(exponent+14)<<10 + uint64(n) - 1024)
 }
 
 // floatToBrain rounds the upper half of a float32 to the nearest, ties to even. Every f here is a float32.
