@@ -141,10 +141,11 @@ func (x *transfer) store(w *warp, m uint32) {
 		for i, s := range x.reg {
 			deposit(fresh[i*x.each:], x.each, w.r[s][lane])
 		}
-		if p.space == global && !w.logStore(lane, addr, p.bytes, fresh[:x.size]) {
+		if p.space != global {
+			copy(p.bytes, fresh[:x.size])
+		} else if !w.storeGlobal(lane, addr, p.bytes, fresh[:x.size]) {
 			return
 		}
-		copy(p.bytes, fresh[:x.size])
 	}
 	r.count(w.b.worker, &w.b.worker.stats.GlobalStores, x.size, m)
 }

@@ -1,14 +1,11 @@
 package ptx
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // newestVersion is that of CUDA 12.0; a module for more would not load on the oldest driver that is served.
 var newestVersion = Version{8, 0}
 
-// A requirement is the least version and target that an opcode with all of these modifiers needs.
+// A requirement is the least version and target that an opcode with all of these modifiers, in this order, needs.
 type requirement struct {
 	opcode    string
 	modifiers []string
@@ -136,7 +133,7 @@ func targetAllowed(t Target, v Version) error {
 func unmet(opcode string, modifiers []string, v Version, t Target) []string {
 	var why []string
 	for _, r := range requirements {
-		if r.opcode != opcode || slices.ContainsFunc(r.modifiers, func(m string) bool { return !slices.Contains(modifiers, m) }) {
+		if r.opcode != opcode || !subsequence(r.modifiers, modifiers) {
 			continue
 		}
 		name := opcode
@@ -151,4 +148,14 @@ func unmet(opcode string, modifiers []string, v Version, t Target) []string {
 		}
 	}
 	return why
+}
+
+// subsequence says whether all of part stand in whole, in their order.
+func subsequence(part, whole []string) bool {
+	for _, m := range whole {
+		if len(part) > 0 && m == part[0] {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
 }
