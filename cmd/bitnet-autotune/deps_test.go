@@ -57,11 +57,12 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
+	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim", "cuda/sim/ptx"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
 	"tuner/target":  {"cuda/sim"},
+	"cuda/memory":   {"cuda/sim"}, // a machine with GPUs
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

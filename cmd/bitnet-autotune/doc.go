@@ -15,7 +15,7 @@ document; log lines and progress go to stderr. An error is one line that names w
 # Caveats
 
 A verb that only reads (probe, models, inspect, config, explain, verify, bench, replay, history list, show, export, check,
-fleet push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with
+fleet push, status, gpu list) never creates or changes the store. One tune at a time measures with a store; a second one ends with
 code 4.
 
 # Decisions
@@ -54,6 +54,9 @@ source and a sentence as tags. A table in the command would be a second list, an
 
 2026-11-21: config waits 80 ms for NVML and answers without it then. It takes seconds to wake a driver that no process keeps
 awake, and an answer at once is what config is for.
+
+2026-11-21: probe and gpu list ask NVML when they are called. gpu list prints NVML's GPUs and CUDA's
+devices side by side: either can see what the other does not, and the reason is what one looks for.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */
