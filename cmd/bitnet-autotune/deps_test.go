@@ -39,7 +39,8 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
-	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device"},
+	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},
@@ -57,11 +58,12 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
+	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim", "cuda/sim/ptx"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
 	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
 	"tuner/target":  {"cuda/sim"},
+	"cuda/memory":   {"cuda/sim"}, // a machine with GPUs
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

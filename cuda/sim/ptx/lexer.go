@@ -76,7 +76,7 @@ func wordEnd(text string, start int) int {
 			i++
 		case c == '.' && i+1 < len(text) && (letter(text[i+1]) || digit(text[i+1])):
 			i++
-		case c == ':' && i+2 < len(text) && text[i+1] == ':' && letter(text[i+2]):
+		case c == ':' && i+2 < len(text) && text[i+1] == ':' && (letter(text[i+2]) || digit(text[i+2])):
 			i += 2
 		default:
 			return i

@@ -21,7 +21,10 @@ func Parse(text string) (*Module, error) {
 	if err := p.module(); err != nil {
 		return nil, err
 	}
-	return p.m, errors.Join(p.lint...)
+	if err := errors.Join(p.lint...); err != nil {
+		return nil, err
+	}
+	return p.m, nil
 }
 
 // A parser goes through the tokens once. The first error of syntax ends it; those of version and target are collected.

@@ -17,27 +17,38 @@ type pageCache struct {
 	page   *page
 }
 
-// logStore notes a plain store. It returns false after a fault.
-func (w *warp) logStore(lane int, addr uint64, old, fresh []byte) bool {
+// storeGlobal stores, and notes who did. It returns false after a fault. The note follows the store, so that whoever
+// meets the note also meets the value.
+func (w *warp) storeGlobal(lane int, addr uint64, to, value []byte) bool {
 	k := w.b.worker
 	if g := k.run.Launch.Grid; g[0]*g[1]*g[2] == 1 {
+		copy(to, value)
 		return true
 	}
-	if number := addr / pageSize; k.pages.page == nil || k.pages.number != number {
+	g, i := k.run.Launch.Grid, w.b.index
+	me := uint64(1+i[0]+g[0]*(i[1]+g[1]*i[2]))<<24 | uint64(w.pc)
+	notes := k.page(addr / pageSize)[addr%pageSize:][:len(value)]
+	for n := range notes {
+		before := notes[n].Load()
+		if before != 0 && before>>24 != me>>24 && !bytes.Equal(to, value) {
+			w.failRace(lane, addr, int32(before&(1<<24-1)), "another block stored another value here, and blocks have no order")
+			return false
+		}
+	}
+	copy(to, value)
+	for n := range notes {
+		notes[n].Store(me)
+	}
+	return true
+}
+
+func (k *worker) page(number uint64) *page {
+	if k.pages.page == nil || k.pages.number != number {
 		p, ok := k.run.stores.Load(number)
 		if !ok {
 			p, _ = k.run.stores.LoadOrStore(number, new(page))
 		}
 		k.pages = pageCache{number, p.(*page)}
 	}
-	g, i := k.run.Launch.Grid, w.b.index
-	me := uint64(1+i[0]+g[0]*(i[1]+g[1]*i[2]))<<24 | uint64(w.pc)
-	for n := range fresh {
-		before := k.pages.page[addr%pageSize+uint64(n)].Swap(me)
-		if before != 0 && before>>24 != me>>24 && !bytes.Equal(old, fresh) {
-			w.failRace(lane, addr, int32(before&(1<<24-1)), "another block stored another value here, and blocks have no order")
-			return false
-		}
-	}
-	return true
+	return k.pages.page
 }
