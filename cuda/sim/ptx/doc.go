@@ -34,8 +34,8 @@
 // .const variables.
 //
 // Warps of a block run one after the other up to their next barrier. A kernel that waits for another block or warp by
-// polling memory does not end. Blocks run on several goroutines: a kernel in which several store the same value to
-// one place is fine on a device, and trips Go's race detector unless Workers is 1.
+// polling memory does not end. Blocks run on several goroutines: those that read in global memory what others store
+// have a race on a device as well, and trip Go's race detector here.
 //
 // Not simulated, and errors when they are loaded: calls, textures, indirect branches, mbarrier, bulk copies, clusters,
 // carries (add.cc), half-precision arithmetic, mma of other types than bytes, rounding of arithmetic other than to the
