@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
+	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 
