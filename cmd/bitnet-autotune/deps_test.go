@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
-	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device", "history"}, // cuda/memory: one truth of what a GPU has room for
+	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
 
@@ -105,8 +105,11 @@ func (f *placeFlags) want(arg string) (placement.Want, error) {
 		return placement.Want{}, err
 	}
 	need, ok := placement.NeedOf(s, f.use.of(s.Model))
+	if _, err := model.Load(name); err != nil && !ok {
+		return placement.Want{}, err
+	}
 	if !ok {
-		return placement.Want{}, usage(errors.New(name + ": what it takes is not known: want a preset (see bitnet-autotune models) or the path of a GGUF file with weights"))
+		return placement.Want{}, usage(fmt.Errorf("%s: its file has no weights: want a preset (see bitnet-autotune models) or a whole GGUF file", name))
 	}
 	return placement.Want{Model: name, Family: placement.Classify(s).Family, Need: need, Prefer: prefer,
 		Alternatives: placement.Alternatives(s, f.use.of(s.Model), layoutBytes(s.Model))}, nil

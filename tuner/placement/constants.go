@@ -5,6 +5,7 @@ package placement
 type Constants struct {
 	HostReserveShare  float64 `json:"host_reserve_share" source:"R1.2, for the CPU" unit:"share of the memory limit" doc:"left free in the host's memory, as on a GPU"`
 	GPUBandwidth      uint64  `json:"gpu_bandwidth_bytes_per_second" source:"our choice" unit:"bytes/s" doc:"memory bandwidth of a GPU that does not tell its clock and width: a small recent card"`
+	UsageStep         float64 `json:"usage_step" source:"R3.24, our choice" unit:"share" doc:"utilisation of a GPU counts in steps of this, so that a plan does not change with every look"`
 	RecommendedFactor float64 `json:"recommended_memory_factor" source:"R3.5" unit:"x minimum" doc:"recommended memory where no longer context asks for more; the seed's sample has 8000 MB to 4000 MB"`
 	CPUCores          int     `json:"cpu_cores" source:"R3.5" unit:"cores" doc:"cores that a model on the CPU asks for"`
 	TextIndex         int     `json:"text_index" source:"R3.23" unit:"GPU index" doc:"the primary GPU: text generation goes there where nothing else decides"`
@@ -18,11 +19,12 @@ type Constants struct {
 var Defaults = Constants{
 	HostReserveShare:  0.10,
 	GPUBandwidth:      200e9,
+	UsageStep:         0.25,
 	RecommendedFactor: 2,
 	CPUCores:          4,
 	TextIndex:         0,
 	VisionIndex:       1,
 	ExactNodes:        50_000,
-	Kicks:             500,
+	Kicks:             300,
 	DeviceSubsets:     64,
 }

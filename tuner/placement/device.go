@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
@@ -51,6 +52,11 @@ func (c Constants) card(g gpu.GPU) Device {
 	d.Bandwidth = device.Figure{Value: g.BandwidthBytes, Basis: device.Probe, Reason: "by the clock and width of its memory"}
 	if g.BandwidthBytes == 0 {
 		d.Bandwidth = device.Figure{Value: c.GPUBandwidth, Basis: device.Estimate, Reason: "unknown: taken for a small card"}
+	}
+	// A card that others keep busy has less to give. What a moment changes by less than a step changes no plan.
+	if busy := math.Floor(min(g.Utilization, device.Defaults.MostLoad)/c.UsageStep) * c.UsageStep; busy > 0 {
+		d.Bandwidth.Value = uint64(float64(d.Bandwidth.Value) * (1 - busy))
+		d.Bandwidth.Reason += fmt.Sprintf(", %.0f %% of it in use", 100*busy)
 	}
 	return d
 }
