@@ -52,11 +52,12 @@ var allowed = map[string][]string{
 
 // allowedInTests are imports that only _test.go files may have besides.
 var allowedInTests = map[string][]string{
-	"probe/model":   {"probe/model/modeltest"},
-	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"bandit":        {"bandit/bandittest", "experiments/replay"},
-	"tuner/measure": {"tuner/measure/measuretest"},
-	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
+	"probe/model":     {"probe/model/modeltest"},
+	"kernels":         {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
+	"bandit":          {"bandit/bandittest", "experiments/replay"},
+	"tuner/measure":   {"tuner/measure/measuretest"},
+	"tuner":           {"tuner/measure/measuretest", "probe/model/modeltest"},
+	"tuner/placement": {"probe/model/modeltest"},
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

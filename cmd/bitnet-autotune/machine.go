@@ -25,9 +25,13 @@ type machine struct {
 	host      probe.Host
 	survey    gpu.Survey
 	bandwidth uint64 // measured, of the CPU's memory; 0 unknown
+	rates     map[rated]float64
 	devices   []placement.Device
 	matrix    *placement.Matrix
 }
+
+// rated is a model in a layout whose rate was measured.
+type rated struct{ fingerprint, layout string }
 
 // flags adds the flags that name the machine.
 func (m *machine) flags(cmd *cobra.Command) {
@@ -45,7 +49,7 @@ type described struct {
 
 // read finds out about the machine.
 func (m *machine) read(ctx context.Context, a *app) error {
-	m.matrix = placement.DefaultMatrix()
+	m.matrix, m.rates = placement.DefaultMatrix(), map[rated]float64{}
 	for _, k := range kernels.All() {
 		m.matrix.AddKernel(string(k.Layout), k.Needs)
 	}
@@ -75,7 +79,8 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 			return err
 		}
 		m.survey = surveyGPUs(ctx)
-		return m.recall(a.store)
+		m.recall(a)
+		return nil
 	}
 	found := described{}
 	if err := readJSON("--host", m.hostFile, &found); err != nil {
@@ -92,7 +97,7 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 }
 
 // surveyGPUs looks for GPUs.
-func surveyGPUs(context.Context) gpu.Survey { return gpu.Survey{Note: gpuNote} }
+func surveyGPUs(ctx context.Context) gpu.Survey { return gpu.Local(ctx, gpu.Options{}) }
 
 func readJSON(flag, path string, into any) error {
 	data, err := os.ReadFile(path)
@@ -106,25 +111,37 @@ func readJSON(flag, path string, into any) error {
 }
 
 // recall takes from the store what was measured on this host: the bandwidth, and the cells of the matrix.
-func (m *machine) recall(store string) error {
-	snapshot, err := history.ReadSnapshot(store)
-	if errors.Is(err, history.ErrNoSnapshot) {
-		return nil
-	}
+func (m *machine) recall(a *app) {
+	snapshot, err := history.ReadSnapshot(a.store)
 	if err != nil {
-		return err
+		if !errors.Is(err, history.ErrNoSnapshot) {
+			a.log.Warn().Err(err).Msg("what was learned here cannot be read: estimates only")
+		}
+		return
 	}
 	for _, l := range snapshot.Learned {
 		var proof tuner.Certificate
-		if l.Host != m.host.Fingerprint() || json.Unmarshal(l.Certificate, &proof) != nil {
+		if l.Signature != kernels.Signature() || !m.is(l) || json.Unmarshal(l.Certificate, &proof) != nil {
 			continue
 		}
 		m.bandwidth = max(m.bandwidth, uint64(proof.Roofline.ReadBandwidth))
 		best := proof.Best
+		if at := (rated{l.Model, string(best.Config.Layout)}); l.Target == "cpu" {
+			m.rates[at] = max(m.rates[at], best.Decode)
+		}
 		if k, known := kernels.ByName(best.Config.Decode.Kernel); known && best.Decode > 0 {
 			m.matrix.AddMeasurement(string(best.Config.Layout), k.Needs, placement.Measurement{Model: l.ModelName, Kernel: k.Name,
 				TokensPerSecond: best.Decode, Ratio: proof.Ratio.Estimate, At: l.MeasuredAt})
 		}
 	}
-	return nil
+}
+
+// is reports whether something was learned on this host under the limits that it has now.
+func (m *machine) is(l history.Learned) bool {
+	for _, f := range m.host.Envelope() {
+		if l.Envelope[f.Name] != f.Value {
+			return false
+		}
+	}
+	return l.Host == m.host.Fingerprint()
 }

@@ -59,6 +59,9 @@ func (a *app) place(cmd *cobra.Command, args []string, f *placeFlags) error {
 			return usage(fmt.Errorf("--hardware: %w", err))
 		}
 	}
+	if err := f.on.read(cmd.Context(), a); err != nil {
+		return err
+	}
 	var wants []placement.Want
 	for _, arg := range args {
 		w, err := f.want(arg)
@@ -67,9 +70,6 @@ func (a *app) place(cmd *cobra.Command, args []string, f *placeFlags) error {
 		}
 		w.Kinds = kinds
 		wants = append(wants, w)
-	}
-	if err := f.on.read(cmd.Context(), a); err != nil {
-		return err
 	}
 	plan, err := placement.Defaults.Plan(wants, f.on.devices, f.on.matrix)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *placeFlags) want(arg string) (placement.Want, error) {
 	if err != nil {
 		return placement.Want{}, err
 	}
-	need, ok := placement.NeedOf(s, f.use.of(s.Model))
+	need, ok := placement.NeedOf(s, f.use.of(s.Model, &f.on))
 	if _, err := model.Load(name); err != nil && !ok {
 		return placement.Want{}, err
 	}
@@ -112,7 +112,7 @@ func (f *placeFlags) want(arg string) (placement.Want, error) {
 		return placement.Want{}, usage(fmt.Errorf("%s: its file has no weights: want a preset (see bitnet-autotune models) or a whole GGUF file", name))
 	}
 	return placement.Want{Model: name, Family: placement.Classify(s).Family, Need: need, Prefer: prefer,
-		Alternatives: placement.Alternatives(s, f.use.of(s.Model), layoutBytes(s.Model))}, nil
+		Alternatives: placement.Alternatives(s, f.use.of(s.Model, &f.on), layoutBytes(s.Model))}, nil
 }
 
 func writePlacement(w io.Writer, p placement.Plan) {

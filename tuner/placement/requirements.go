@@ -69,11 +69,14 @@ type Need struct {
 	// Bytes is weights, embedding, head and the working memory of the batch; GPUBytes what a GPU needs besides.
 	Bytes    uint64
 	GPUBytes uint64
-	// ReadBytes is what one token reads.
-	ReadBytes uint64
-	DiskBytes uint64
-	Basis     device.Basis
-	Reason    string
+	// ReadBytes is what one token reads, TernaryBytes the ternary weights of that.
+	ReadBytes    uint64
+	TernaryBytes uint64
+	// TokensPerSecond is how fast the CPU runs the ternary matmuls in this layout, measured on this host; 0 = unknown.
+	TokensPerSecond float64
+	DiskBytes       uint64
+	Basis           device.Basis
+	Reason          string
 }
 
 // NeedOf returns what a model takes. One without ternary matmuls takes what its file has, as far as is known, in whichever
@@ -85,7 +88,10 @@ func NeedOf(s Subject, use device.Use) (n Need, ok bool) {
 		return n, n.Bytes > 0
 	}
 	r := device.Defaults.Require(s.Model, use)
-	n = Need{Layout: r.Layout, Context: r.Context, Batch: r.Batch, Bytes: r.Required(r.Batch), ReadBytes: r.BytesPerToken.Value, DiskBytes: r.ModelBytes.Value, Basis: device.Estimate}
+	n = Need{Layout: r.Layout, Context: r.Context, Batch: r.Batch, Bytes: r.Required(r.Batch), ReadBytes: r.BytesPerToken.Value, TernaryBytes: r.Weights.Value, DiskBytes: r.ModelBytes.Value, Basis: device.Estimate}
+	if use.RateMeasured {
+		n.TokensPerSecond = use.TokensPerSecond
+	}
 	n.Reason = fmt.Sprintf("weights as %s, and cache and activations of %d tokens, %d times", r.Layout, r.Context, r.Batch)
 	// The GPU kernels do not dequantise: they state that they need their results alone (R1.13).
 	n.GPUBytes = max(memory.Defaults.MinWorkspaceBytes, uint64(r.Batch)*uint64(r.Largest.N)*memory.Defaults.ResultBytes)
@@ -118,7 +124,7 @@ func Alternatives(s Subject, use device.Use, layoutBytes map[string]uint64) []Al
 	least := use
 	for _, layout := range slices.Sorted(maps.Keys(layoutBytes)) {
 		other := use
-		other.Layout, other.WeightBytes = layout, layoutBytes[layout]
+		other.Layout, other.WeightBytes, other.RateMeasured = layout, layoutBytes[layout], false
 		try(other, "layout", "layout "+layout)
 		if least.WeightBytes == 0 || layoutBytes[layout] < least.WeightBytes {
 			least.Layout, least.WeightBytes = layout, layoutBytes[layout]
@@ -135,6 +141,7 @@ func Alternatives(s Subject, use device.Use, layoutBytes map[string]uint64) []Al
 		other.Batch = batch
 		try(other, "batch", fmt.Sprintf("a batch of %d", batch))
 	}
+	least.RateMeasured = false
 	least.Context, least.Batch = min(now.Context, leastContext), 1
 	try(least, "", fmt.Sprintf("layout %s, a context of %d and a batch of 1", least.Layout, least.Context))
 	return list
