@@ -218,7 +218,7 @@ func randomPool(rng *rand.Rand) ([]placement.Want, []gpu.GPU) {
 
 // R3.21: no device is ever given more than its room, and each model has one place at most.
 func TestPlanNeverOvercommits(t *testing.T) {
-	for n := range 300 {
+	for n := range placement.Rounds(300) {
 		wants, cards := randomPool(rand.New(rand.NewPCG(20, uint64(n))))
 		got := planOf(t, wants, devicesOf(cards...))
 		used := map[string]uint64{}
@@ -238,7 +238,7 @@ func TestPlanNeverOvercommits(t *testing.T) {
 
 // R3.21: the plan depends on neither the order of the models nor that of the devices.
 func TestPlanIsDeterministic(t *testing.T) {
-	for n := range 100 {
+	for n := range placement.Rounds(100) {
 		rng := rand.New(rand.NewPCG(21, uint64(n)))
 		wants, cards := randomPool(rng)
 		devices := devicesOf(cards...)
@@ -253,7 +253,7 @@ func TestPlanIsDeterministic(t *testing.T) {
 
 // R3.21: a GPU more never leaves more models over, nor costs time.
 func TestPlanWithAGPUMore(t *testing.T) {
-	for n := range 200 {
+	for n := range placement.Rounds(200) {
 		rng := rand.New(rand.NewPCG(22, uint64(n)))
 		wants, cards := randomPool(rng)
 		before := planOf(t, wants, devicesOf(cards...))
