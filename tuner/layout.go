@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	gpukernels "github.com/bitnet-autotune/bitnet-autotune/cuda/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -36,20 +37,8 @@ func (p Problem) in(layout kernels.Layout) Problem {
 	return p
 }
 
-// layouts are those worth trying: the one that was asked for, else the default's and every other one for which this
-// host has a SIMD kernel.
-func (p Problem) layouts() []kernels.Layout {
-	if p.Layout != "" {
-		return []kernels.Layout{p.Layout}
-	}
-	list := []kernels.Layout{DefaultLayout}
-	for _, layout := range kernels.Layouts() {
-		if layout != DefaultLayout && p.in(layout).widest().Needs != 0 {
-			list = append(list, layout)
-		}
-	}
-	return list
-}
+// layouts are those worth trying.
+func (p Problem) layouts() []kernels.Layout { return p.domain().layouts() }
 
 // held are the layouts that a run measures on: those worth trying and the default's.
 func (p Problem) held() []kernels.Layout {
@@ -63,9 +52,13 @@ func (p Problem) held() []kernels.Layout {
 // layoutBytes is what all ternary weights take in a layout.
 func (p Problem) layoutBytes(layout kernels.Layout) int64 {
 	format, _ := kernels.FormatOf(layout)
+	bytes := format.Bytes
+	if p.Target == targetCUDA {
+		bytes = func(n, k int) int { return gpukernels.Bytes(layout, n, k) }
+	}
 	var sum int64
 	for _, s := range p.Model.Shapes {
-		sum += int64(s.Count) * int64(format.Bytes(s.N, s.K))
+		sum += int64(s.Count) * int64(bytes(s.N, s.K))
 	}
 	return sum
 }
@@ -86,7 +79,7 @@ func (r *tune) bind(snapshot *history.Snapshot) {
 			continue
 		}
 		r.problem.Layout = layout
-		if len(Problem{Host: r.problem.Host}.layouts()) > 1 {
+		if len(r.problem.in("").layouts()) > 1 {
 			r.warn(fmt.Sprintf("layout %s stays, because %s was proven in it and this run does not measure that; the objective mixed chooses anew", r.problem.Layout, regime))
 		}
 		return

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -46,6 +46,8 @@ type Plan struct {
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
+	// Device says how strategy, threads, batch and memory follow from facts; nil unless the source is Heuristic.
+	Device *device.Decision `json:"device,omitempty"`
 }
 
 // candidate is something a plan can be made of, with the reason it was or was not taken.
@@ -65,7 +67,7 @@ func (p Problem) plan(snapshot *history.Snapshot) Plan {
 	for _, c := range p.candidates(snapshot) {
 		if c.ok {
 			c.plan.Source, c.plan.Reason = c.source, c.reason
-			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.Host.Fingerprint()
+			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.fingerprint()
 			return c.plan
 		}
 	}
@@ -98,7 +100,7 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
 		}
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.sound(wrong)},
+	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot),
 		reason: "chosen from host and model facts alone: " + missed})
 }
 
@@ -111,12 +113,25 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 		c := candidate{source: Pinned, ok: true, reason: fmt.Sprintf("pinned by %s on %s", pin.By, pin.At.Format(time.DateOnly))}
 		if err := json.Unmarshal(pin.Config, &c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config does not parse: "+err.Error()
-		} else if err := c.plan.Config.Validate(p.Host); err != nil {
+		} else if err := p.on(c.plan.Config.target()).validate(c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config is not possible here: "+err.Error()
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// pin is the pinned config of p's model, if it has one that parses.
+func (p Problem) pin(snapshot *history.Snapshot) (Config, bool) {
+	if snapshot == nil {
+		return Config{}, false
+	}
+	for _, c := range p.pinned(snapshot) {
+		if c.plan.Config.Strategy != "" {
+			return c.plan.Config, true
+		}
+	}
+	return Config{}, false
 }
 
 // learned turns every learned config for this model and target into a candidate, the surest first: for this very host
@@ -137,7 +152,7 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 	if snapshot == nil {
 		return nil
 	}
-	here := fields(p.Host.Identity())
+	here := fields(p.identity())
 	var list []history.Learned
 	for _, l := range snapshot.Learned {
 		if l.Model == p.Model.Fingerprint() && l.Target == p.Target {
@@ -155,7 +170,7 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 
 // candidate is what a learned config is worth here. from names the prior that it is from, "" the own store.
 func (p Problem) candidate(l history.Learned, from string) candidate {
-	identity := differing(fields(p.Host.Identity()), l.Identity)
+	identity := differing(fields(p.identity()), l.Identity)
 	envelope := differing(fields(p.Host.Envelope()), l.Envelope)
 	c := candidate{source: Measured, entry: &l}
 	if len(identity) > 0 || from != "" {
@@ -174,7 +189,7 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 	if c.received = c.proof.Received != nil && len(identity) == 0 && from == ""; c.received {
 		c.source = NearHost
 	}
-	if l.Signature != kernels.Signature() {
+	if l.Signature != p.domain().signature() {
 		c.reason = "what was learned is of another kernel table (" + l.Signature + "); run tune to renew it"
 		return c
 	}
@@ -192,11 +207,11 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 		}
 		return c
 	}
-	if c.source == NearHost && !c.received && p.narrower(c.plan.Config) {
+	if c.source == NearHost && !c.received && p.domain().narrower(c.plan.Config) {
 		c.reason += "; passed over because it knows no kernel as wide as this host's"
 		return c
 	}
-	if err := c.plan.Config.Validate(p.Host); err != nil {
+	if err := p.validate(c.plan.Config); err != nil {
 		c.reason += "; not possible here: " + err.Error()
 		return c
 	}
@@ -268,21 +283,12 @@ func (r Ratio) widened(times float64) Ratio {
 	return r
 }
 
-// narrower reports whether a config from elsewhere uses a lesser kernel than the heuristic: it comes from a host that had
-// none as wide, so it says nothing about the widest here.
-func (p Problem) narrower(c Config) bool {
-	for _, r := range Regimes {
-		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.in(c.Layout).widest().Needs {
-			return true
-		}
-	}
-	return false
-}
-
-// crosses reports whether a differing identity field makes another host's config meaningless here.
+// crosses reports whether a differing identity field makes another host's config meaningless here. Another card does;
+// another driver of the same card does not.
 func crosses(identity []string) bool {
 	for _, name := range identity {
-		if name == "os" || name == "arch" || name == "cpu_vendor" {
+		switch name {
+		case "os", "arch", "cpu_vendor", "gpu", "gpu_capability", "gpu_memory_gib":
 			return true
 		}
 	}
@@ -313,8 +319,7 @@ func (p Problem) rebound(c Config, l history.Learned) Config {
 			s.Threads = curve.best(r, p.threads())
 		}
 	}
-	c.WorkspaceBytes = c.workspace(p.Model)
-	return c
+	return p.completed(c)
 }
 
 // best is the cheapest thread count of a regime within a bound, the bound itself where nothing is known.
@@ -379,13 +384,15 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if t.prior.err != nil {
 		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
 	}
+	p, note := t.answering(p, snapshot)
 	e.Plan = p.plan(snapshot)
+	e.Plan.Reason += note
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)
 		}
 		if c.entry != nil && (c.ok || len(e.Fields) == 0) {
-			e.Fields, e.Regimes = compareFields(p.Host, *c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
+			e.Fields, e.Regimes = p.compareFields(*c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
 			e.Layouts = append(e.Layouts[:0], c.proof.Layouts...)
 		}
 		if c.ok {
@@ -398,7 +405,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	return e, nil
 }
 
-func compareFields(h probe.Host, l history.Learned) []Field {
+func (p Problem) compareFields(l history.Learned) []Field {
 	var list []Field
 	add := func(class string, now []probe.Field, then map[string]string) {
 		for _, f := range now {
@@ -406,9 +413,10 @@ func compareFields(h probe.Host, l history.Learned) []Field {
 			list = append(list, Field{Class: class, Name: f.Name, Here: f.Value, Learned: was, Match: f.Value == was, Unknown: !known(f.Value) || !known(was)})
 		}
 	}
-	add("identity", h.Identity(), l.Identity)
-	list = append(list, Field{Class: "identity", Name: "kernels", Here: kernels.Signature(), Learned: l.Signature, Match: kernels.Signature() == l.Signature})
-	add("envelope", h.Envelope(), l.Envelope)
-	add("condition", h.Condition(), l.Condition)
+	add("identity", p.identity(), l.Identity)
+	here := p.domain().signature()
+	list = append(list, Field{Class: "identity", Name: "kernels", Here: here, Learned: l.Signature, Match: here == l.Signature})
+	add("envelope", p.Host.Envelope(), l.Envelope)
+	add("condition", p.Host.Condition(), l.Condition)
 	return list
 }

@@ -221,13 +221,13 @@ func (s *search) starts() []bandit.Point {
 		snapshot = nil // told when the run began
 	}
 	if v, ok := s.problem.proven(snapshot, s.regime); ok && v.Verdict == measure.Adopt {
-		if p, inside := pointOf(s.space, v.Best); inside {
+		if p, inside := s.problem.pointOf(s.space, v.Best); inside {
 			points = append(points, p)
 			s.learned = &v.Best
 		}
 	}
 	for _, a := range s.hinted() {
-		if p, inside := pointOf(s.space, a); inside {
+		if p, inside := s.problem.pointOf(s.space, a); inside {
 			points = append(points, p)
 		}
 	}
@@ -237,7 +237,7 @@ func (s *search) starts() []bandit.Point {
 // tellKnown resumes: the yardstick costs 1 by definition, and whatever earlier runs measured against this very yardstick
 // with this very kernel table is told to the strategy.
 func (s *search) tellKnown() {
-	if p, ok := pointOf(s.space, s.baseArm); ok {
+	if p, ok := s.problem.pointOf(s.space, s.baseArm); ok {
 		s.strategy.Tell(bandit.Trial{Point: p, Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
 	}
 	trials, err := s.known()
@@ -259,6 +259,9 @@ func (s *search) explore(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.verdict.Stopped = s.ended(ctx, "")
+			return
+		case s.lost() != nil:
+			s.verdict.Stopped = "the target was lost: " + s.lost().Error()
 			return
 		case !s.now().Before(s.searchEnd):
 			s.verdict.Stopped = "the time for searching was used up"
@@ -516,7 +519,7 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 	if a == s.baseArm {
 		return 1
 	}
-	point, _ := pointOf(s.space, a)
+	point, _ := s.problem.pointOf(s.space, a)
 	i, _ := s.space.Index(point)
 	if known := s.arms[i]; known != nil && known.pair != nil && known.pair.Result().Blocks > 0 {
 		return known.pair.Result().Ratio
@@ -526,7 +529,7 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 
 // winner is the fastest of those that are proven better; where none is, of those that are undecided, since a gain is then
 // not ruled out; else of all. Others that the duel cannot tell from it are as good: then what an earlier run proved
-// stays, else the strategy's order decides, which rests on all evidence and not on the luck of one duel. So the same host
+// stays, else on a GPU the smaller workspace, else the strategy's order decides, which rests on all evidence and not on the luck of one duel. So the same host
 // mostly gives the same answer. And what an earlier run proved is not replaced by a slower arm because this run could
 // not prove it again.
 func (s *search) winner(duels []contender) contender {
@@ -548,6 +551,11 @@ func (s *search) winner(duels []contender) contender {
 		}
 	}
 	tied := slices.DeleteFunc(group, func(d contender) bool { return d.comparison.Ratio < fastest.comparison.Low })
+	if s.problem.Target == targetCUDA { // where memory is what a model and its users compete for
+		return slices.MinFunc(tied, func(a, b contender) int {
+			return cmp.Compare(s.problem.domain().workspace(a.arm), s.problem.domain().workspace(b.arm))
+		})
+	}
 	return tied[0]
 }
 
