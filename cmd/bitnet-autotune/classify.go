@@ -49,7 +49,7 @@ func (a *app) classify(cmd *cobra.Command, name string, on *machine, use *useFla
 	if err := on.read(cmd.Context(), a); err != nil {
 		return placement.Description{}, err
 	}
-	return placement.Defaults.Describe(s, use.of(s.Model, on), on.devices, on.matrix), nil
+	return on.rules.Describe(s, use.of(s.Model, on), on.devices, on.matrix), nil
 }
 
 func writeClassified(w io.Writer, c placement.Description) {

@@ -21,6 +21,8 @@ import (
 type machine struct {
 	hostFile, gpuFile string
 	levels            []string
+	constants         constants
+	rules             placement.Rules
 
 	host      probe.Host
 	survey    gpu.Survey
@@ -38,6 +40,7 @@ func (m *machine) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&m.hostFile, "host", "", "plan for the host that this document of probe --format json describes, not for this one")
 	cmd.Flags().StringVar(&m.gpuFile, "gpus", "", "plan with the GPUs in this JSON file (gpus of a probe document), not with those found here")
 	cmd.Flags().StringArrayVar(&m.levels, "level", nil, "override a cell of the compatibility matrix: ROW/COLUMN=LEVEL (repeatable)")
+	constantFlag(cmd, &m.constants)
 }
 
 // described is what of a probe document describes a machine.
@@ -49,6 +52,10 @@ type described struct {
 
 // read finds out about the machine.
 func (m *machine) read(ctx context.Context, a *app) error {
+	m.rules = placement.Rules{Constants: m.constants.Placement, Device: m.constants.Device, Memory: m.constants.Memory}
+	if err := m.rules.Validate(); err != nil {
+		return usage(fmt.Errorf("--constant: %w", err))
+	}
 	m.matrix, m.rates = placement.DefaultMatrix(), map[rated]float64{}
 	for _, k := range kernels.All() {
 		m.matrix.AddKernel(string(k.Layout), k.Needs)
@@ -68,7 +75,7 @@ func (m *machine) read(ctx context.Context, a *app) error {
 			return usage(fmt.Errorf("--level: %w", err))
 		}
 	}
-	m.devices = placement.Defaults.Devices(m.host, m.survey, m.bandwidth)
+	m.devices = m.rules.Devices(m.host, m.survey, m.bandwidth)
 	return nil
 }
 

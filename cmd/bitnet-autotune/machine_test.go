@@ -54,7 +54,7 @@ func TestMachineRecallsWhatWasMeasured(t *testing.T) {
 			if err := store.Publish(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
-			var on machine
+			on := machine{constants: defaultConstants()}
 			if err := on.read(t.Context(), &app{store: dir, err: io.Discard, log: zerolog.Nop()}); err != nil {
 				t.Fatal(err)
 			}

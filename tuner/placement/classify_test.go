@@ -118,14 +118,14 @@ func TestClassifyFile(t *testing.T) {
 
 // R3.1: one call, from a name to family, hardware, template and requirements.
 func TestDescribe(t *testing.T) {
-	d := placement.Defaults.Describe(presetSubject(t, "bitnet-b1.58-2b-4t"), device.Use{}, twoCards(), placement.DefaultMatrix())
+	d := placement.DefaultRules.Describe(presetSubject(t, "bitnet-b1.58-2b-4t"), device.Use{}, twoCards(), placement.DefaultMatrix())
 	if d.Family != model.TextGeneration || d.Template.Name != "generate" || d.Resources.MinimumBytes == 0 {
 		t.Errorf("%+v", d)
 	}
 	if diff := cmp.Diff([]placement.Kind{placement.CUDA, placement.CPU}, d.Hardware); diff != "" {
 		t.Errorf("hardware (-want +got):\n%s", diff)
 	}
-	unknown := placement.Defaults.Describe(placement.Subject{Name: "zzz"}, device.Use{}, twoCards(), placement.DefaultMatrix())
+	unknown := placement.DefaultRules.Describe(placement.Subject{Name: "zzz"}, device.Use{}, twoCards(), placement.DefaultMatrix())
 	if diff := cmp.Diff([]placement.Kind{placement.CPU}, unknown.Hardware); diff != "" || unknown.Resources.MinimumBytes != 0 {
 		t.Errorf("unknown model: %+v, hardware (-want +got):\n%s", unknown.Resources, diff)
 	}
@@ -145,7 +145,7 @@ func TestTemplates(t *testing.T) {
 
 // R3.5: requirements follow family, size and quantization; what is unknown stays unknown.
 func TestResources(t *testing.T) {
-	c := placement.Defaults
+	c := placement.DefaultRules
 	small, large := presetSubject(t, "falcon3-1b-1.58"), presetSubject(t, "falcon3-10b-1.58")
 	a, b := c.Resources(small, model.TextGeneration, device.Use{}), c.Resources(large, model.TextGeneration, device.Use{})
 	if a.MinimumBytes == 0 || a.MinimumBytes >= b.MinimumBytes || a.DiskBytes >= b.DiskBytes || a.RecommendedBytes != 2*a.MinimumBytes {

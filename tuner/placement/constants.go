@@ -1,7 +1,12 @@
 package placement
 
+import (
+	"errors"
+	"fmt"
+)
+
 // Constants are the figures that recommendations and plans rest on where nothing was measured. They are defaults, to be
-// overridden by calling the methods of other Constants than Defaults.
+// overridden by calling the methods of other Rules than DefaultRules.
 type Constants struct {
 	HostReserveShare  float64 `json:"host_reserve_share" source:"R1.2, for the CPU" unit:"share of the memory limit" doc:"left free in the host's memory, as on a GPU"`
 	GPUBandwidth      uint64  `json:"gpu_bandwidth_bytes_per_second" source:"our choice" unit:"bytes/s" doc:"memory bandwidth of a GPU that does not tell its clock and width: a small recent card"`
@@ -27,4 +32,32 @@ var Defaults = Constants{
 	ExactNodes:        20_000,
 	Kicks:             300,
 	DeviceSubsets:     64,
+}
+
+// Validate names the first constant that cannot be meant.
+func (c Constants) Validate() error {
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"host_reserve_share", c.HostReserveShare}, {"usage_step", c.UsageStep}} {
+		if !(share.value > 0 && share.value <= 1) {
+			return fmt.Errorf("placement: constant %s is %v: want a share above 0 and up to 1", share.name, share.value)
+		}
+	}
+	if !(c.RecommendedFactor >= 1 && c.RecommendedFactor <= 1000) {
+		return fmt.Errorf("placement: constant recommended_memory_factor is %v: want 1 to 1000", c.RecommendedFactor)
+	}
+	for _, number := range []struct {
+		name  string
+		value int
+		least int
+	}{{"cpu_cores", c.CPUCores, 1}, {"text_index", c.TextIndex, 0}, {"vision_index", c.VisionIndex, 0}, {"exact_nodes", c.ExactNodes, 0}, {"kicks", c.Kicks, 0}, {"device_subsets", c.DeviceSubsets, 0}} {
+		if number.value < number.least {
+			return fmt.Errorf("placement: constant %s is %d: want at least %d", number.name, number.value, number.least)
+		}
+	}
+	if c.GPUBandwidth == 0 {
+		return errors.New("placement: constant gpu_bandwidth_bytes_per_second is 0: want more than 0")
+	}
+	return nil
 }

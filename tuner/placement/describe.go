@@ -24,7 +24,7 @@ type KindLevel struct {
 }
 
 // Describe tells in one call what is known of a model on a host.
-func (c Constants) Describe(s Subject, use device.Use, devices []Device, m *Matrix) Description {
+func (r Rules) Describe(s Subject, use device.Use, devices []Device, m *Matrix) Description {
 	d := Description{Classification: Classify(s)}
 	here := KindsOf(devices)
 	d.Hardware = m.Recommend(d.Family, here)
@@ -32,6 +32,6 @@ func (c Constants) Describe(s Subject, use device.Use, devices []Device, m *Matr
 		d.Levels = append(d.Levels, KindLevel{Kind: kind, Level: m.Level(d.Family, kind), Here: slices.Contains(here, kind)})
 	}
 	d.Template = TemplateOf(d.Family)
-	d.Resources = c.Resources(s, d.Family, use)
+	d.Resources = r.Resources(s, d.Family, use)
 	return d
 }

@@ -31,7 +31,7 @@ func card(index int, gibibytes, bandwidth uint64) gpu.GPU {
 }
 
 func devicesOf(cards ...gpu.GPU) []placement.Device {
-	return placement.Defaults.Devices(server(), gpu.Survey{GPUs: cards}, 0)
+	return placement.DefaultRules.Devices(server(), gpu.Survey{GPUs: cards}, 0)
 }
 
 func twoCards() []placement.Device { return devicesOf(card(0, 16, 500e9), card(1, 16, 500e9)) }
@@ -66,11 +66,11 @@ func TestDevices(t *testing.T) {
 	if got[0].Bandwidth.Basis != device.Probe || got[1].Bandwidth.Basis != device.Estimate || got[3].Bandwidth.Value != 2*device.Defaults.NodeBandwidth {
 		t.Errorf("bandwidths %+v, %+v, %+v", got[0].Bandwidth, got[1].Bandwidth, got[3].Bandwidth)
 	}
-	measured := placement.Defaults.Devices(server(), gpu.Survey{}, 77e9)
+	measured := placement.DefaultRules.Devices(server(), gpu.Survey{}, 77e9)
 	if b := measured[0].Bandwidth; b.Value != 77e9 || b.Basis != device.Measured {
 		t.Errorf("measured bandwidth: %+v", b)
 	}
-	unknown := placement.Defaults.Devices(probe.Host{}, gpu.Survey{GPUs: []gpu.GPU{{}}}, 0)
+	unknown := placement.DefaultRules.Devices(probe.Host{}, gpu.Survey{GPUs: []gpu.GPU{{}}}, 0)
 	if unknown[0].Trouble == "" || unknown[1].Trouble == "" {
 		t.Errorf("devices of unknown memory: %+v, want trouble", unknown)
 	}

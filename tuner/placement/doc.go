@@ -4,9 +4,9 @@ models serve a task here, and which model of a set goes to which device.
 
 # Basics
 
-	devices := placement.Defaults.Devices(host, survey, 0)                       // GPUs, and last the CPU
-	d := placement.Defaults.Describe(subject, device.Use{}, devices, matrix)     // family, hardware, template, needs
-	plan, err := placement.Defaults.Plan(wants, devices, matrix)                 // which model goes where, and why
+	devices := placement.DefaultRules.Devices(host, survey, 0)                       // GPUs, and last the CPU
+	d := placement.DefaultRules.Describe(subject, device.Use{}, devices, matrix)     // family, hardware, template, needs
+	plan, err := placement.DefaultRules.Plan(wants, devices, matrix)                 // which model goes where, and why
 
 Classify tells the family by the architecture and the tensors of a file, or else by the name alone, which its confidence
 shows. What is unknown stays so: an unknown family is for the CPU, an unknown size is 0, and both come with a warning.

@@ -85,7 +85,7 @@ type Pooled struct {
 
 // planner makes one plan.
 type planner struct {
-	Constants
+	Rules
 	wants   []Want
 	devices []Device // without trouble
 	matrix  *Matrix
@@ -95,7 +95,7 @@ type planner struct {
 
 // Plan places models on devices. It never gives out more than a device's room, and it depends on neither the order of
 // wants nor that of devices. Wants of one model are one load with several users.
-func (c Constants) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error) {
+func (r Rules) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error) {
 	merged, err := merge(wants)
 	if err != nil {
 		return Plan{}, err
@@ -107,9 +107,9 @@ func (c Constants) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error)
 	slices.SortFunc(devices, func(a, b Device) int {
 		return cmp.Or(cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)), cmp.Compare(a.Index, b.Index))
 	})
-	p := &planner{Constants: c, wants: merged, devices: usable(devices), matrix: m}
+	p := &planner{Rules: r, wants: merged, devices: usable(devices), matrix: m}
 	p.in = p.instance()
-	p.sol = c.solve(p.in)
+	p.sol = r.solve(p.in)
 	p.arrange()
 	return p.plan(devices), nil
 }
@@ -251,7 +251,7 @@ func (p *planner) cores(kind Kind) int {
 	if kind == CPU {
 		return p.CPUCores
 	}
-	return device.Defaults.GPUThreads
+	return p.Device.GPUThreads
 }
 
 // whyNot says why model i is not on the device that was asked for.

@@ -25,7 +25,7 @@ func at(kind placement.Kind, index int) *placement.Place {
 
 func planOf(t *testing.T, wants []placement.Want, devices []placement.Device) placement.Plan {
 	t.Helper()
-	p, err := placement.Defaults.Plan(wants, devices, placement.DefaultMatrix())
+	p, err := placement.DefaultRules.Plan(wants, devices, placement.DefaultMatrix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +107,12 @@ func TestPlanSharesModels(t *testing.T) {
 		t.Errorf("%+v, want a for 2 users and b, 8 GiB together", got)
 	}
 	other := want("a", model.TextGeneration, 5)
-	if _, err := placement.Defaults.Plan([]placement.Want{want("a", model.TextGeneration, 4), other}, twoCards(), placement.DefaultMatrix()); err == nil {
+	if _, err := placement.DefaultRules.Plan([]placement.Want{want("a", model.TextGeneration, 4), other}, twoCards(), placement.DefaultMatrix()); err == nil {
 		t.Error("one model with two needs was accepted")
 	}
 	one, two := want("a", model.TextGeneration, 4), want("a", model.TextGeneration, 4)
 	one.Prefer, two.Prefer = at("cuda", 0), at("cuda", 1)
-	if _, err := placement.Defaults.Plan([]placement.Want{one, two}, twoCards(), placement.DefaultMatrix()); err == nil || !strings.Contains(err.Error(), "name one device") {
+	if _, err := placement.DefaultRules.Plan([]placement.Want{one, two}, twoCards(), placement.DefaultMatrix()); err == nil || !strings.Contains(err.Error(), "name one device") {
 		t.Errorf("one model on two devices: %v, want an error", err)
 	}
 }
@@ -140,9 +140,9 @@ func TestPlanTellsWhatWouldFit(t *testing.T) {
 	m, _ := model.Preset("llama3-8b-1.58")
 	s := placement.Subject{Name: m.Name, Model: m}
 	use := device.Use{Context: 8192, Batch: 8}
-	need, _ := placement.NeedOf(s, use)
+	need, _ := placement.DefaultRules.NeedOf(s, use)
 	w := placement.Want{Model: m.Name, Family: m.Family, Need: need, Kinds: []placement.Kind{placement.CUDA},
-		Alternatives: placement.Alternatives(s, use, map[string]uint64{"i2s": m.Bytes()["i2s"], "tl2": m.Bytes()["tl2"]})}
+		Alternatives: placement.DefaultRules.Alternatives(s, use, map[string]uint64{"i2s": m.Bytes()["i2s"], "tl2": m.Bytes()["tl2"]})}
 	crowded := card(0, 24, 500e9)
 	crowded.FreeBytes = 10 * gib
 	devices := devicesOf(crowded)
@@ -186,8 +186,8 @@ func TestPlanTellsWhatWouldFit(t *testing.T) {
 func TestPlanSuggestsALayout(t *testing.T) {
 	m, _ := model.Preset("llama3-8b-1.58")
 	s := placement.Subject{Name: m.Name, Model: m}
-	need, _ := placement.NeedOf(s, device.Use{})
-	w := placement.Want{Model: m.Name, Family: m.Family, Need: need, Alternatives: placement.Alternatives(s, device.Use{}, map[string]uint64{"tl2": m.Bytes()["tl2"]})}
+	need, _ := placement.DefaultRules.NeedOf(s, device.Use{})
+	w := placement.Want{Model: m.Name, Family: m.Family, Need: need, Alternatives: placement.DefaultRules.Alternatives(s, device.Use{}, map[string]uint64{"tl2": m.Bytes()["tl2"]})}
 	devices := devicesOf()
 	devices[0].RoomBytes = need.Bytes - 1
 	got := planOf(t, []placement.Want{w}, devices)
@@ -280,7 +280,7 @@ func TestPlanRefusesTooManyModels(t *testing.T) {
 	for i := range 513 {
 		wants = append(wants, want(fmt.Sprint(i), model.Embedding, 1))
 	}
-	if _, err := placement.Defaults.Plan(wants, twoCards(), placement.DefaultMatrix()); err == nil || !strings.Contains(err.Error(), "512") {
+	if _, err := placement.DefaultRules.Plan(wants, twoCards(), placement.DefaultMatrix()); err == nil || !strings.Contains(err.Error(), "512") {
 		t.Errorf("%v, want an error that names the limit", err)
 	}
 }

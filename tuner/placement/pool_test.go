@@ -12,7 +12,7 @@ import (
 )
 
 func newPool() *placement.Pool[string] {
-	return placement.NewPool[string](placement.Defaults, twoCards(), placement.DefaultMatrix())
+	return placement.NewPool[string](placement.DefaultRules, twoCards(), placement.DefaultMatrix())
 }
 
 // build is a constructor that tells where it was called.

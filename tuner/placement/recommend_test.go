@@ -15,7 +15,7 @@ import (
 func catalog() []placement.Entry {
 	var list []placement.Entry
 	for _, m := range model.Presets() {
-		need, _ := placement.NeedOf(placement.Subject{Name: m.Name, Model: m}, device.Use{})
+		need, _ := placement.DefaultRules.NeedOf(placement.Subject{Name: m.Name, Model: m}, device.Use{})
 		list = append(list, placement.Entry{Name: m.Name, Family: m.Family, Need: need, Weights: m.TernaryWeights()})
 	}
 	return list
