@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,28 @@ func TestMachineRecallsWhatWasMeasured(t *testing.T) {
 				t.Errorf("rate %v (measured: %v), cell %+v, bandwidth %d; want a rate of %v", use.TokensPerSecond, use.RateMeasured, cell, on.bandwidth, test.want)
 			}
 		})
+	}
+}
+
+// R3.40: the verbs complete models and tasks, and refuse wrong use with code 2. What they print: testdata/script.
+func TestVerbsOfPlacement(t *testing.T) {
+	for line, want := range map[string]string{
+		"classify bitnet-embed":  "bitnet-embedding-270m",
+		"place a falcon-e":       "falcon-e-1b",
+		"recommend --task ":      "text_generation",
+		"recommend --hardware c": "cuda",
+		"place --layout ":        "i2s",
+	} {
+		var out, errs strings.Builder
+		code := run(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...), &out, &errs)
+		if code != exitDone || !strings.Contains(out.String(), want) {
+			t.Errorf("completion of %q: code %d, %q; want %s", line, code, out.String(), want)
+		}
+	}
+	for _, line := range []string{"classify", "recommend", "place"} {
+		if code := run(t.Context(), []string{"--store", t.TempDir(), line}, io.Discard, io.Discard); code != exitUsage {
+			t.Errorf("%s: code %d, want %d", line, code, exitUsage)
+		}
 	}
 }
 
