@@ -29,7 +29,7 @@ var Defaults = Constants{
 	CPUCores:          4,
 	TextIndex:         0,
 	VisionIndex:       1,
-	ExactNodes:        20_000,
+	ExactNodes:        50_000,
 	Kicks:             300,
 	DeviceSubsets:     64,
 }

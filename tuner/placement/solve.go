@@ -36,9 +36,12 @@ func (c Constants) solveAlone(in *instance) solution {
 	renamed := in.only(order)
 	sol := prove(renamed, improve(renamed, c.Kicks/10), c.ExactNodes)
 	if !sol.proven {
-		if found := improve(renamed, c.Kicks); found.score.less(sol.score) {
-			sol.assign, sol.score = found.assign, found.score
+		found := improve(renamed, c.Kicks)
+		if sol.score.less(found.score) {
+			found = sol
 		}
+		found = refine(renamed, found, c.Kicks)
+		sol.assign, sol.score = found.assign, found.score
 	}
 	for i, j := range sol.assign {
 		if j != nowhere {
