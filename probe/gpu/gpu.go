@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -31,6 +32,9 @@ type GPU struct {
 	// Unknown names what the driver did not tell, as the fields are called here.
 	Unknown []string `json:"unknown,omitempty"`
 }
+
+// Lacks reports whether the driver did not tell a field, named as in JSON.
+func (g GPU) Lacks(field string) bool { return slices.Contains(g.Unknown, field) }
 
 // Clocks are in MHz.
 type Clocks struct {

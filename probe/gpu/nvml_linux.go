@@ -311,9 +311,13 @@ func (c *card) usable() []GPU {
 	return instances
 }
 
+// cardOnly are the facts that NVML tells of a card and not of its instances.
+var cardOnly = []string{"utilization", "sm_mhz", "memory_mhz", "max_sm_mhz", "max_memory_mhz", "memory_bandwidth_bytes_per_second",
+	"temperature_celsius", "power_watts", "power_limit_watts", "throttled"}
+
 // instance describes a part of a card. What NVML tells only of cards stays unknown, the capability is the card's.
 func (c *card) instance(device nvml.Device) GPU {
-	part := card{GPU: GPU{Index: c.Index, PCI: c.PCI, ComputeCapability: c.ComputeCapability, MIGParent: c.UUID, Unknown: []string{"utilization"}}, device: device}
+	part := card{GPU: GPU{Index: c.Index, PCI: c.PCI, ComputeCapability: c.ComputeCapability, MIGParent: c.UUID, Unknown: slices.Clone(cardOnly)}, device: device}
 	if uuid, ret := device.GetUUID(); part.known(ret, "uuid") {
 		part.UUID = uuid
 	}

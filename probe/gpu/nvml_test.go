@@ -245,7 +245,7 @@ func TestMIG(t *testing.T) {
 		t.Fatalf("%d GPUs, want 7 cards and 3 instances", len(survey.GPUs))
 	}
 	want := GPU{Index: 1, UUID: "MIG-3", Name: "A100 MIG 1g.5gb", PCI: "0000:01:00.0", ComputeCapability: Capability{8, 0},
-		Memory: Memory{TotalBytes: 5 << 30, FreeBytes: 4 << 30}, MIGParent: "GPU-1", Unknown: []string{"utilization"}}
+		Memory: Memory{TotalBytes: 5 << 30, FreeBytes: 4 << 30}, MIGParent: "GPU-1", Unknown: cardOnly}
 	if diff := cmp.Diff(want, survey.GPUs[2], cmpopts.IgnoreFields(Memory{}, "At")); diff != "" {
 		t.Error("second instance (-want +got):\n" + diff)
 	}
