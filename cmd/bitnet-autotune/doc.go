@@ -15,7 +15,7 @@ document; log lines and progress go to stderr. An error is one line that names w
 # Caveats
 
 A verb that only reads (probe, models, inspect, config, explain, verify, bench, replay, history list, show, export, check,
-fleet push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with
+fleet push, status, gpu list) never creates or changes the store. One tune at a time measures with a store; a second one ends with
 code 4.
 
 # Decisions
@@ -48,6 +48,9 @@ road not taken is a flag of that verb which hides the global one: BITNET_AUTOTUN
 2026-11-21: replay is a verb, and the program of experiments/2026-11-scoreboard is no more: two programs that play the same
 experiment would differ in what they print. Without --seeds it plays ten, which shows the order of the strategies in a
 minute or so; a score that is quoted wants a hundred.
+
+2026-11-21: probe and gpu list ask NVML when they are called, and no other verb pays for it. gpu list prints NVML's GPUs and CUDA's
+devices side by side: either can see what the other does not, and the reason is what one looks for.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */

@@ -12,18 +12,15 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
-
-// gpuNote says why gpus is empty.
-const gpuNote = "this version tunes the CPU and does not look for GPUs"
 
 // hostReport is the document of the probe verb: the facts of the host, and what the command knows besides.
 type hostReport struct {
 	Fingerprint string `json:"fingerprint"`
 	probe.Host
-	GPUs      []string        `json:"gpus"`
-	GPUNote   string          `json:"gpu_note"`
+	gpu.Survey
 	Bandwidth map[int]float64 `json:"read_bandwidth_bytes_per_second,omitempty"` // by threads
 }
 
@@ -31,7 +28,7 @@ func (a *app) probeVerb() *cobra.Command {
 	var bandwidth bool
 	cmd := &cobra.Command{
 		Use:     "probe",
-		Short:   "Print the facts about this host: CPU, caches, limits, memory, load",
+		Short:   "Print the facts about this host: CPU, caches, limits, memory, load, GPUs",
 		Example: "  bitnet-autotune probe\n  bitnet-autotune probe --bandwidth --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +36,7 @@ func (a *app) probeVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := hostReport{Fingerprint: h.Fingerprint(), Host: h, GPUs: []string{}, GPUNote: gpuNote}
+			report := hostReport{Fingerprint: h.Fingerprint(), Host: h, Survey: gpu.Local(cmd.Context(), gpu.Options{})}
 			if bandwidth {
 				if report.Bandwidth, err = readBandwidth(cmd.Context(), h); err != nil {
 					return err
@@ -95,12 +92,26 @@ func writeHost(w io.Writer, r hostReport) {
 	fmt.Fprintf(w, "load         CPU %.0f %%, memory %.0f %%\n", 100*h.Load.CPUUtilization, 100*h.Load.MemoryUtilization)
 	fmt.Fprintf(w, "condition    virtualisation %s, governor %s, huge pages %s\n", orUnknown(h.Virtualization), orUnknown(h.Governor), orUnknown(h.HugePages))
 	fmt.Fprintf(w, "fingerprint  %s\n", r.Fingerprint)
-	fmt.Fprintf(w, "GPUs         none: %s\n", gpuNote)
+	writeFoundGPUs(w, r.Survey)
 	for _, n := range sortedKeys(r.Bandwidth) {
 		fmt.Fprintf(w, "read         %.1f GB/s with %s\n", r.Bandwidth[n]/1e9, threads(n))
 	}
 	for _, warning := range h.Warnings {
 		fmt.Fprintf(w, "unknown      %s\n", warning)
+	}
+}
+
+func writeFoundGPUs(w io.Writer, found gpu.Survey) {
+	if len(found.GPUs) == 0 {
+		fmt.Fprintf(w, "GPUs         none: %s\n", found.Note)
+		return
+	}
+	for _, g := range found.GPUs {
+		fmt.Fprintf(w, "GPU %-8d %s, capability %s, %s of %s free, %s busy\n", g.Index, orUnknown(g.Name), orUnknown(g.ComputeCapability.String()),
+			told(g, "memory_free_bytes", size(g.FreeBytes)), told(g, "memory_total_bytes", size(g.TotalBytes)), told(g, "utilization", fmt.Sprintf("%.0f %%", 100*g.Utilization)))
+	}
+	if found.Note != "" {
+		fmt.Fprintf(w, "GPUs         %s\n", found.Note)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,7 @@ func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 func scripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir, UpdateScripts: *update, RequireExplicitExec: true,
-		Setup: isolate,
+		Setup: isolate, Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,
 			"json":     jsonField,
@@ -57,12 +59,26 @@ func scripts(t *testing.T, dir string) {
 	})
 }
 
+// condition knows [cgo]: whether this test binary was built with it.
+func condition(name string) (bool, error) {
+	if name != "cgo" {
+		return false, fmt.Errorf("unknown condition %q: cgo is known", name)
+	}
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}), nil
+}
+
 // isolate gives a script a store and a home of its own.
 func isolate(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("BITNET_AUTOTUNE_FLEET_TIMEOUT", "20s") // a disk may be busy
+	sources, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("SOURCES", sources)
 	env.Setenv("STORE", filepath.Join(env.WorkDir, "state", "bitnet-autotune"))
 	return nil
 }

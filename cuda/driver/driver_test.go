@@ -83,6 +83,7 @@ func TestMissingFunction(t *testing.T) {
 // What a look at the machine adds to the error.
 func TestExplained(t *testing.T) {
 	node := &fstest.MapFile{}
+	absent := &Error{Op: "load libcuda.so.1", Kind: ErrNoDriver, Text: "libcuda.so.1: cannot open shared object file: No such file or directory"}
 	for _, test := range []struct {
 		name string
 		root fs.FS
@@ -90,19 +91,20 @@ func TestExplained(t *testing.T) {
 		want error
 		says string
 	}{
-		{"nothing installed", fstest.MapFS{}, &Error{Op: "load libcuda.so.1", Kind: ErrNoDriver}, ErrNoDriver, "no NVIDIA driver is installed"},
-		{"container for utilities only", fstest.MapFS{controlNode: node}, &Error{Op: "load libcuda.so.1", Kind: ErrNoDriver}, ErrNoDriver, "NVIDIA_DRIVER_CAPABILITIES"},
-		{"container without the GPUs", fstest.MapFS{moduleVersion: node}, &Error{Op: "load libcuda.so.1", Kind: ErrNoDriver}, ErrNoDriver, "the kernel module is loaded"},
+		{"nothing installed", fstest.MapFS{}, absent, ErrNoDriver, "driver: load libcuda.so.1: no NVIDIA driver is installed"},
+		{"container for utilities only", fstest.MapFS{controlNode: node}, absent, ErrNoDriver, "NVIDIA_DRIVER_CAPABILITIES"},
+		{"container without the GPUs", fstest.MapFS{moduleVersion: node}, absent, ErrNoDriver, "the kernel module is loaded"},
+		{"library of another kind of machine", fstest.MapFS{}, &Error{Op: "load libcuda.so.1", Kind: ErrNoDriver, Text: "wrong ELF class"}, ErrNoDriver, "driver: load libcuda.so.1: wrong ELF class"},
 		{"no permission", locked{fstest.MapFS{controlNode: node}}, &Error{Op: "cuInit", Code: NoDevice, Kind: ErrNoDevice}, ErrNotPermitted, "/dev/nvidiactl may not be opened"},
 		{"no node for memory", fstest.MapFS{controlNode: node, "dev/nvidia0": node}, &Error{Op: "cuInit", Code: Unknown, Kind: ErrNoDriver}, ErrNoDriver, "/dev/nvidia-uvm is missing"},
 		{"no node at all", fstest.MapFS{}, &Error{Op: "cuInit", Code: NoDevice, Kind: ErrNoDevice, Hint: "x"}, ErrNoDevice, "x"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			explain := explainDead
-			if test.err.Op != "cuInit" {
+			e, explain := *test.err, explainDead
+			if e.Op != "cuInit" {
 				explain = func(root fs.FS, err error) error { return explainMissing(root, Options{}, err) }
 			}
-			err := explain(test.root, test.err)
+			err := explain(test.root, &e)
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error %v, want %q of the kind %q", err, test.says, test.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // Options is where to find the driver.
@@ -32,12 +33,14 @@ const (
 	memoryNode    = "dev/nvidia-uvm"
 )
 
-// explainMissing adds to the error of a library that did not load why it may not be there.
+// explainMissing says of a library that was nowhere why it may not be there. One that is there but does not load has the
+// loader's own words.
 func explainMissing(root fs.FS, opt Options, err error) error {
 	var e *Error
-	if opt.Library != "" || !errors.As(err, &e) || e.Hint != "" {
+	if opt.Library != "" || !errors.As(err, &e) || !strings.HasPrefix(e.Text, "libcuda.so.1: cannot open shared object file: No such file") {
 		return err
 	}
+	e.Text = ""
 	switch {
 	case exists(root, controlNode):
 		e.Hint = "the devices are here but not the library: in a container, allow it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
