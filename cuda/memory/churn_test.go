@@ -167,7 +167,7 @@ func BenchmarkPoolHit(b *testing.B) {
 
 // R4.51 R4.55 R4.56: the median of an allocation in a churn, hits and misses apart.
 func BenchmarkChurn(b *testing.B) {
-	_, d := gpus(b, 24*gib)
+	machine, d := gpus(b, 24*gib)
 	m := manager(b, d, Options{})
 	var hits, misses []float64
 	random := rand.New(rand.NewPCG(1, 0))
@@ -204,7 +204,7 @@ func BenchmarkChurn(b *testing.B) {
 			b.ReportMetric(all[len(all)*99/100], name+"-p99-ns")
 		}
 	}
-	b.Logf("simulated driver, %s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	b.Logf("%v on %s/%s, %d CPUs", machine, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
 // R4.50 R4.56: making a manager and asking for the memory, without the start of the driver and of the context.
