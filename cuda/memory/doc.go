@@ -56,7 +56,7 @@ A manager asks what is available with each growth of a pool, not with each alloc
 was told, unless it allocated meanwhile. What a neighbour takes within that time shows as a failure of the driver, which
 is retried like any other.
 
-A query that hangs is given up after 100 ms, during which other callers of the manager wait. From then on what is known is
+A query that hangs is given up after 2 s, during which other callers of the manager wait. From then on what is known is
 an estimate and called stale, and allocations go by it.
 
 Workspaces by quantization type assume that weights are dequantised first, which no kernel here does: state a kernel's own
