@@ -62,8 +62,9 @@ an estimate and called stale, and allocations go by it.
 Workspaces by quantization type assume that weights are dequantised first, which no kernel here does: state a kernel's own
 need (Demand.Stated) wherever it is known.
 
-Nothing of this package may be called while a stream records a graph, except Alloc and Free that a pool can serve: the
-driver allocates nothing then. Allocate before.
+Nothing of this package may be called by a thread that records a graph, except Alloc and Free that a pool can serve, and
+those only while at most 64 allocations wait for events: the driver neither allocates nor tells of events then.
+Allocate before.
 
 # Decisions
 

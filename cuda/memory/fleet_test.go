@@ -165,7 +165,7 @@ func TestFleet(t *testing.T) {
 
 func TestTransfers(t *testing.T) {
 	// R4.44: transfers between devices, and prefetch while a model is loaded.
-	_, d := gpus(t, 8*gib, 8*gib)
+	s, d := gpus(t, 8*gib, 8*gib)
 	f := fleet(t, d, []int{0, 1}, nil)
 	first, _ := f.Manager(0)
 	second, _ := f.Manager(1)
@@ -180,6 +180,12 @@ func TestTransfers(t *testing.T) {
 		driver.Download(d.Devices()[1], got, b.Ptr),
 	); err != nil || !bytes.Equal(got, model) {
 		t.Errorf("%v, equal %v", err, bytes.Equal(got, model))
+	}
+	if a.Owner != "medium" || s.Calls("MemcpyPeerAsync") != 1 {
+		t.Errorf("%d copies by contexts of memory of the %s pool: pages of another device are not copied otherwise", s.Calls("MemcpyPeerAsync"), a.Owner)
+	}
+	if err := first.Upload(a, bytes.NewReader(nil), 0); err != nil {
+		t.Errorf("an upload of nothing: %v", err)
 	}
 	for name, err := range map[string]error{
 		"a file that ends too soon": first.Upload(a, bytes.NewReader(model[:9*mib]), uint64(len(model))),

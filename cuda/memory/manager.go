@@ -121,6 +121,11 @@ func NewManager(d *driver.Driver, id int, o Options) (*Manager, error) {
 	if o.Query != nil {
 		m.record.query = func() (gpu.Memory, error) { return o.Query(id) }
 	}
+	// The context takes some hundred MB and, where the driver has to wake up, seconds: so it is made before the first
+	// query, which has a deadline, and whose answer is believed for a while.
+	if err := m.device.Do(func() error { return nil }); err != nil {
+		return nil, &QueryError{Device: id, Err: err}
+	}
 	first, err := m.record.fresh()
 	if err != nil {
 		return nil, &QueryError{Device: id, Err: err}
@@ -344,7 +349,8 @@ func (m *Manager) Free(a Allocation) error {
 	return nil
 }
 
-// FreeAfter gives an allocation back when an event has happened, which was recorded behind its last use.
+// FreeAfter gives an allocation back when an event has happened, which was recorded behind its last use. If the event is
+// closed before, that is when all work of the device has ended.
 func (m *Manager) FreeAfter(a Allocation, e *driver.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -363,7 +369,11 @@ const manyPending = 64
 func (m *Manager) collect() {
 	waiting := m.pending[:0]
 	for _, p := range m.pending {
-		if done, err := p.event.Done(); done || errors.Is(err, driver.ErrClosed) {
+		done, err := p.event.Done()
+		if errors.Is(err, driver.ErrClosed) {
+			done = m.device.Synchronize() == nil
+		}
+		if done {
 			m.putBack(p.block)
 		} else {
 			waiting = append(waiting, p)

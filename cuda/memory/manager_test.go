@@ -611,6 +611,46 @@ func TestFreeAfter(t *testing.T) {
 	drop(t, m, b, c)
 }
 
+// An event that was closed before it happened tells nothing: then the device has to be waited for.
+func TestFreeAfterAnEventThatIsClosed(t *testing.T) {
+	s, d := gpus(t, 8*gib)
+	m := manager(t, d, Options{})
+	stream, _ := d.Devices()[0].NewStream()
+	e, _ := d.Devices()[0].NewFence()
+	a := get(t, m, 500*kib)
+	if err := errors.Join(stream.Fill8(a.Ptr, 1, a.Bytes), stream.Record(e), m.FreeAfter(a, e), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	keep := get(t, m, 500*kib) // its segment
+	before := s.Calls("CtxSynchronize")
+	if err := m.Trim(false); err != nil {
+		t.Fatal(err)
+	}
+	if s.Calls("CtxSynchronize") == before {
+		t.Error("given back without waiting for the device")
+	}
+	b := get(t, m, 500*kib)
+	if b.Ptr != a.Ptr {
+		t.Errorf("%#x, want what was freed at %#x", b.Ptr, a.Ptr)
+	}
+	drop(t, m, keep, b)
+}
+
+// A context takes memory, and may take longer to make than a query is given: the first query finds one.
+func TestContextIsMadeBeforeTheFirstQuery(t *testing.T) {
+	s, d := gpus(t, 8*gib)
+	contexts := -1
+	manager(t, d, Options{Query: func(int) (gpu.Memory, error) {
+		if contexts < 0 {
+			contexts = s.Calls("DevicePrimaryCtxRetain")
+		}
+		return gpu.Memory{TotalBytes: 8 * gib, FreeBytes: 7 * gib}, nil
+	}})
+	if contexts != 1 {
+		t.Errorf("%d contexts at the first query, want 1", contexts)
+	}
+}
+
 func TestClose(t *testing.T) {
 	t.Run("R4.27 a closed manager says what was not freed", func(t *testing.T) {
 		for _, backing := range backings {

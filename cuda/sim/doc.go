@@ -24,6 +24,7 @@ All above the table is the real code: contexts, streams, modules, launches, grap
 No figure of time is that of any GPU. The costs of calls are of documents and reports, to an order of magnitude.
 
 What is submitted to a stream is done at once, so a missing wait between streams, or before the host reads, is not found.
+A copy from ordinary host memory is the exception: it arrives only when something waits for the default stream.
 
 A recorded graph is a sequence of kernels, copies and fills of one stream. Events in it are refused with 900.
 

@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
+)
+
+// A copy from ordinary host memory is on its way still when it returns: a stream that does not wait for the default
+// stream finds it only after somebody did.
+func TestCopiesFromTheHostArriveLate(t *testing.T) {
+	m := machine(t, Config{Devices: make([]DeviceSpec, 1)})
+	c := current(t, m)
+	var p, q driver.Ptr
+	var free, waits driver.StreamHandle
+	var pinned unsafe.Pointer
+	want(t, "MemAlloc", driver.Success, c.MemAlloc(&p, 4))
+	want(t, "MemAlloc", driver.Success, c.MemAlloc(&q, 4))
+	want(t, "StreamCreate", driver.Success, c.StreamCreate(&free, 1))
+	want(t, "StreamCreate", driver.Success, c.StreamCreate(&waits, 0))
+	want(t, "MemAllocHost", driver.Success, c.MemAllocHost(&pinned, 4))
+	host := []byte("abcd")
+	seen := func(s driver.StreamHandle) string {
+		got := make([]byte, 4)
+		want(t, "fill", driver.Success, c.MemsetD8Async(q, '-', 4, s))
+		want(t, "copy", driver.Success, c.MemcpyDtoDAsync(q, p, 4, s))
+		want(t, "wait", driver.Success, c.StreamSynchronize(s))
+		want(t, "read", driver.Success, c.MemcpyDtoHAsync(ptr(got), q, 4, free))
+		return string(got)
+	}
+	upload := func(text string, from unsafe.Pointer) {
+		t.Helper()
+		want(t, "fill", driver.Success, c.MemsetD8Async(p, 'o', 4, free))
+		copy(unsafe.Slice((*byte)(from), 4), text)
+		want(t, "upload", driver.Success, c.MemcpyHtoD(p, from, 4))
+		copy(unsafe.Slice((*byte)(from), 4), "host") // the driver has taken what it copies
+	}
+	upload("abcd", ptr(host))
+	if got := seen(free); got != "oooo" {
+		t.Errorf("a stream that waits for nobody finds %q", got)
+	}
+	want(t, "wait for the default stream", driver.Success, c.StreamSynchronize(0))
+	if got := seen(free); got != "abcd" {
+		t.Errorf("after the default stream: %q", got)
+	}
+	upload("efgh", ptr(host))
+	if got := seen(waits); got != "efgh" {
+		t.Errorf("a stream that waits for the default stream finds %q", got)
+	}
+	upload("ijkl", pinned)
+	if got := seen(free); got != "ijkl" {
+		t.Errorf("from pinned memory: %q", got)
+	}
+	upload("mnop", ptr(host))
+	want(t, "wait for all", driver.Success, c.CtxSynchronize())
+	if got := seen(free); got != "mnop" {
+		t.Errorf("after everything: %q", got)
+	}
+	want(t, "MemFreeHost", driver.Success, c.MemFreeHost(pinned))
+}
+
+// What driver.Upload brought is there for every stream.
+func TestUploadIsThere(t *testing.T) {
+	d := open(t, machine(t, Config{Devices: make([]DeviceSpec, 1)})).Devices()[0]
+	s, _ := d.NewStream()
+	p, _ := d.Alloc(8)
+	got := make([]byte, 4)
+	if err := errors.Join(driver.Upload(d, p, []byte("abcd")), s.Copy(p+4, p, 4), s.Synchronize(), driver.Download(d, got, p+4)); err != nil || string(got) != "abcd" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := d.Free(p); err != nil {
+		t.Error(err)
+	}
+}
+
+// The thread that records must neither allocate nor ask or wait for anything, and must end the recording itself.
+func TestRecordingForbids(t *testing.T) {
+	m := machine(t, Config{Devices: make([]DeviceSpec, 1)})
+	c := current(t, m)
+	var p driver.Ptr
+	var recorded, other, waits driver.StreamHandle
+	var e driver.EventHandle
+	var host unsafe.Pointer
+	var g driver.GraphHandle
+	want(t, "MemAlloc", driver.Success, c.MemAlloc(&p, 4))
+	want(t, "EventCreate", driver.Success, c.EventCreate(&e, 0))
+	for s, flags := range map[*driver.StreamHandle]uint32{&recorded: 1, &other: 1, &waits: 0} {
+		want(t, "StreamCreate", driver.Success, c.StreamCreate(s, flags))
+	}
+	for name, call := range map[string]func() driver.Result{
+		"MemAlloc":                   func() driver.Result { return c.MemAlloc(new(driver.Ptr), 4) },
+		"MemFree":                    func() driver.Result { return c.MemFree(p) },
+		"MemAllocHost":               func() driver.Result { return c.MemAllocHost(&host, 4) },
+		"MemcpyHtoD":                 func() driver.Result { return c.MemcpyHtoD(p, ptr([]byte("abcd")), 4) },
+		"CtxSynchronize":             func() driver.Result { return c.CtxSynchronize() },
+		"EventQuery":                 func() driver.Result { return c.EventQuery(e) },
+		"EventSynchronize":           func() driver.Result { return c.EventSynchronize(e) },
+		"StreamQuery, recorded":      func() driver.Result { return c.StreamQuery(recorded) },
+		"StreamQuery, another":       func() driver.Result { return c.StreamQuery(other) },
+		"StreamSynchronize, another": func() driver.Result { return c.StreamSynchronize(other) },
+	} {
+		want(t, "begin", driver.Success, c.StreamBeginCapture(recorded, captureThreadLocal))
+		want(t, name, driver.CaptureUnsupported, call())
+		want(t, "end after "+name, captureInvalidated, c.StreamEndCapture(recorded, &g))
+	}
+
+	want(t, "begin", driver.Success, c.StreamBeginCapture(recorded, captureThreadLocal))
+	var elsewhere, end driver.Result
+	onAnother(func() {
+		var ctx driver.ContextHandle
+		_ = c.DevicePrimaryCtxRetain(&ctx, 0)
+		_ = c.CtxSetCurrent(ctx)
+		elsewhere = c.EventQuery(e)
+		end = c.StreamEndCapture(recorded, &g)
+		_ = c.DevicePrimaryCtxRelease(0)
+	})
+	want(t, "on another thread", driver.Success, elsewhere)
+	want(t, "end on another thread", captureWrongThread, end)
+	want(t, "end", driver.Success, c.StreamEndCapture(recorded, &g))
+
+	want(t, "begin", driver.Success, c.StreamBeginCapture(waits, captureRelaxed))
+	want(t, "the default stream, for which it would wait", captureImplicit, c.MemsetD8Async(p, 1, 4, 0))
+	want(t, "end", captureInvalidated, c.StreamEndCapture(waits, &g))
+	want(t, "the default stream afterwards", driver.Success, c.MemsetD8Async(p, 1, 4, 0))
+}
+
+// onAnother runs f on an OS thread of its own.
+func onAnother(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		f()
+	}()
+	<-done
+}
+
+// Between devices, addresses alone do for allocations, and for mapped memory only where both devices may use it.
+func TestMappedMemoryBetweenDevices(t *testing.T) {
+	m := machine(t, Config{Devices: make([]DeviceSpec, 2)})
+	d := open(t, m)
+	table := m.Table()
+	var at, mapped driver.Ptr
+	var contexts [2]driver.ContextHandle
+	var h driver.MemHandle
+	for i, device := range d.Devices() {
+		if err := device.Do(func() error { return device.Check("cuCtxGetCurrent", table.CtxGetCurrent(&contexts[i])) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, _ = d.Devices()[0].Alloc(4)
+	access := func(device int32) driver.Result {
+		return table.MemSetAccess(mapped, page, &driver.MemAccess{LocationType: 1, LocationID: device, Access: 3}, 1)
+	}
+	if err := d.Devices()[1].Do(func() error {
+		want(t, "create", driver.Success, table.MemCreate(&h, page, &driver.MemProp{Type: 1, LocationType: 1, LocationID: 1}, 0))
+		want(t, "reserve", driver.Success, table.MemAddressReserve(&mapped, page, page, 0, 0))
+		want(t, "map", driver.Success, table.MemMap(mapped, page, 0, h, 0))
+		want(t, "access", driver.Success, access(1))
+		want(t, "by addresses", driver.InvalidValue, table.MemcpyDtoDAsync(at, mapped, 4, 0))
+		want(t, "by addresses, back", driver.InvalidValue, table.MemcpyDtoD(mapped, at, 4))
+		want(t, "by contexts", driver.Success, table.MemcpyPeerAsync(at, contexts[0], mapped, contexts[1], 4, 0))
+		want(t, "access", driver.Success, access(0))
+		want(t, "by addresses, where both may", driver.Success, table.MemcpyDtoDAsync(at, mapped, 4, 0))
+		want(t, "unmap", driver.Success, table.MemUnmap(mapped, page))
+		want(t, "free", driver.Success, table.MemAddressFree(mapped, page))
+		want(t, "release", driver.Success, table.MemRelease(h))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Devices()[0].Free(at); err != nil {
+		t.Error(err)
+	}
+}
+
+// Sizes that overflow are refused like any that are too large.
+func TestSizesThatOverflow(t *testing.T) {
+	m := machine(t, Config{Devices: make([]DeviceSpec, 1)})
+	c := current(t, m)
+	var p driver.Ptr
+	want(t, "MemAlloc", driver.Success, c.MemAlloc(&p, 512))
+	want(t, "words", driver.InvalidValue, c.MemsetD32Async(p, 1, 1<<62+1, 0))
+	want(t, "bytes", driver.InvalidValue, c.MemsetD8Async(p+256, 1, math.MaxUint64, 0))
+	want(t, "copy", driver.InvalidValue, c.MemcpyDtoD(p, p+256, math.MaxUint64-100))
+	want(t, "alloc", driver.OutOfMemory, c.MemAlloc(&p, math.MaxUint64))
+}
