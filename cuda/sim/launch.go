@@ -71,6 +71,10 @@ func (m *Machine) launchKernel(handle driver.FunctionHandle, gridX, gridY, gridZ
 		}
 		launch := ptx.Launch{Grid: grid, Block: block, SharedBytes: int(sharedBytes), Params: arguments}
 		return queue.submit(work{engine: compute, latency: kernelLatency, run: func() (time.Duration, driver.Result) {
+			if f.module.unloaded { // after it was recorded: graphs do not keep modules
+				m.fail("device %d: a graph launches %s, whose module was unloaded", c.device.ordinal, f.kernel.Name)
+				return 0, driver.IllegalAddress
+			}
 			stats, err := f.kernel.Launch(stdcontext.Background(), memory{&m.space, c.device}, launch)
 			if err != nil {
 				m.fail("device %d: %w", c.device.ordinal, err)

@@ -128,6 +128,35 @@ func TestRecordingForbids(t *testing.T) {
 	want(t, "the default stream afterwards", driver.Success, c.MemsetD8Async(p, 1, 4, 0))
 }
 
+// A graph does not keep the modules of its kernels.
+func TestGraphsDoNotKeepModules(t *testing.T) {
+	m := machine(t, Config{Devices: make([]DeviceSpec, 1)})
+	d := open(t, m).Devices()[0]
+	module, err := d.LoadModule([]byte(addOne), driver.JIT{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := module.Function("add_one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := d.NewStream()
+	p, _ := d.Alloc(4)
+	g, err := s.Capture(func() error { return f.Launch(s, driver.Launch{}, driver.Params(&addOneParams{p, 1, 0})) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Launch(s), s.Synchronize(), module.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Launch(s), s.Synchronize()); !errors.Is(err, driver.ErrDeviceLost) || len(m.Trouble()) != 1 {
+		t.Errorf("%v, %v: want the device lost", err, m.Trouble())
+	}
+	if err := d.Reset(); err != nil {
+		t.Error(err)
+	}
+}
+
 // onAnother runs f on an OS thread of its own.
 func onAnother(f func()) {
 	done := make(chan struct{})
