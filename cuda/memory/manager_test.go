@@ -210,8 +210,25 @@ func TestMemoryRecord(t *testing.T) {
 		} else {
 			drop(t, m, a)
 		}
+		if err := s.Fault("MemAlloc:1+=999"); err != nil {
+			t.Fatal(err)
+		}
+		memory()
+		if _, err := m.Alloc(Request{Bytes: 200 * mib}); err == nil {
+			t.Error("an allocation of a driver that fails")
+		}
+		s.Heal()
 		if n := queries(memory); n != 1 {
 			t.Errorf("after a failure: %d queries, want 1", n)
+		}
+		if err := s.Fault("MemGetInfo:1=999"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Refresh(); err == nil {
+			t.Error("a query that failed")
+		}
+		if n := queries(memory); n != 1 {
+			t.Errorf("after a query that failed: %d queries, want 1", n)
 		}
 	})
 	t.Run("R1.32 a failure leaves the last record, called stale and an estimate", func(t *testing.T) {
@@ -607,6 +624,23 @@ func TestFreeAfter(t *testing.T) {
 	c := get(t, m, 500*kib)
 	if c.Ptr != a.Ptr {
 		t.Errorf("%#x, want what was freed at %#x", c.Ptr, a.Ptr)
+	}
+	drop(t, m, b, c)
+}
+
+// A large block is used again where at most a twentieth of it is wasted.
+func TestLargeBlocksAreUsedAgain(t *testing.T) {
+	_, d := gpus(t, 8*gib)
+	m := manager(t, d, Options{})
+	a := get(t, m, 400*mib)
+	drop(t, m, a)
+	b := get(t, m, 378*mib)
+	if b.Ptr == a.Ptr || b.Owner != "large" {
+		t.Errorf("%+v took 22 MiB more than a twentieth of 400", b)
+	}
+	c := get(t, m, 382*mib)
+	if c.Ptr != a.Ptr {
+		t.Errorf("%+v, want the block of 400 MiB at %#x", c, a.Ptr)
 	}
 	drop(t, m, b, c)
 }

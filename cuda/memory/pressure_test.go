@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,15 +92,32 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Refuse holds also where the reserve of the moment would leave something.
+func TestRefuse(t *testing.T) {
+	s, d := gpus(t, 10*gib)
+	c := Defaults
+	c.ReserveShare = 0.01
+	m := manager(t, d, Options{Constants: c})
+	held := get(t, m, 3*mib)
+	s.Take(0, 9500*mib)
+	if level, err := m.Check(); level != Refuse || err != nil {
+		t.Fatalf("%v, %v", level, err)
+	}
+	if _, err := m.Alloc(Request{Bytes: 150 * mib}); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "under pressure") {
+		t.Errorf("%v", err)
+	}
+	drop(t, m, held, get(t, m, 512*kib)) // of what a page has left
+}
+
 // A query that does not end is given up after its deadline; nothing waits for it, and what is known is called stale.
 func TestQueriesAreGivenUp(t *testing.T) {
 	_, d := gpus(t, 10*gib)
 	stuck, ended := make(chan struct{}), make(chan error)
-	asked := 0
+	var asked atomic.Int32
 	c := Defaults
 	c.RecordLifetime = time.Nanosecond
 	m := manager(t, d, Options{Constants: c, Query: func(int) (gpu.Memory, error) {
-		if asked++; asked == 1 {
+		if asked.Add(1) == 1 {
 			return gpu.Memory{TotalBytes: 10 * gib, FreeBytes: 9 * gib}, nil
 		}
 		<-stuck
@@ -114,6 +132,9 @@ func TestQueriesAreGivenUp(t *testing.T) {
 		}
 	}
 	drop(t, m, get(t, m, 5*mib)) // by the last known memory
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times, want no other query beside the one that hangs", n)
+	}
 	m.record.deadline = time.Hour
 	close(stuck)
 	go func() { ended <- m.Watch(ctx, time.Millisecond) }()
@@ -124,8 +145,8 @@ func TestQueriesAreGivenUp(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if asked < 3 {
-		t.Errorf("asked %d times, want a query after the one that was given up", asked)
+	if n := asked.Load(); n < 3 {
+		t.Errorf("asked %d times, want a query after the one that was given up", n)
 	}
 }
 
@@ -183,6 +204,20 @@ func TestScratch(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), `{"level":"warn","device":0,"available_bytes":209715`) {
 			t.Errorf("R1.40: no warning in %s", log.String())
+		}
+	})
+	t.Run("R1.41 under pressure, but nothing smaller to be had: it stays", func(t *testing.T) {
+		take, m, s, _, log := setup(t)
+		take(calm - 200*mib)
+		small, _ := s.Now()
+		machineCalls := m.Stats().Counts
+		for range 3 { // as little is available as before
+			take(calm - 200*mib - (356-333)*mib)
+		}
+		after, _ := s.Now()
+		got := m.Stats().Counts
+		if after != small || got.Shrinks != 1 || got.Frees != machineCalls.Frees || got.PressureEvents == machineCalls.PressureEvents {
+			t.Errorf("%+v, then %+v; %+v, then %+v\n%s", small, after, machineCalls, got, log.String())
 		}
 	})
 	t.Run("R1.42 running work finishes first", func(t *testing.T) {
