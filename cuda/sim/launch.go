@@ -66,7 +66,7 @@ func (m *Machine) launchKernel(handle driver.FunctionHandle, gridX, gridY, gridZ
 		case arguments == nil, grid[0]*grid[1]*grid[2] == 0, threads == 0, threads > 1024, block[2] > 64,
 			gridX > 1<<31-1, gridY > 1<<16-1, gridZ > 1<<16-1, int64(sharedBytes) > int64(f.dynamic):
 			return driver.InvalidValue
-		case threads > int(f.threads()), threads*int(f.registers()) > 64*kib:
+		case threads > int(f.threads()):
 			return driver.LaunchOutOfResources
 		}
 		launch := ptx.Launch{Grid: grid, Block: block, SharedBytes: int(sharedBytes), Params: arguments}

@@ -208,6 +208,36 @@ func TestMappedMemoryBetweenDevices(t *testing.T) {
 	}
 }
 
+// Places and handles that the driver refuses.
+func TestWrongPlaces(t *testing.T) {
+	m := machine(t, Config{Devices: []DeviceSpec{{Capability: [2]int32{10, 0}}}})
+	c := current(t, m)
+	var p driver.Ptr
+	var h driver.MemHandle
+	var timed, untimed driver.EventHandle
+	var module driver.ModuleHandle
+	var ms float32
+	want(t, "reserve", driver.Success, c.MemAddressReserve(&p, 2*page, page, 0, 0))
+	want(t, "create half a page", driver.InvalidValue, c.MemCreate(&h, page/2, &driver.MemProp{Type: 1, LocationType: 1}, 0))
+	want(t, "create", driver.Success, c.MemCreate(&h, page, &driver.MemProp{Type: 1, LocationType: 1}, 0))
+	want(t, "map between two pages", driver.InvalidValue, c.MemMap(p+page/2, page, 0, h, 0))
+	want(t, "map beyond the end", driver.InvalidValue, c.MemMap(p+2*page, page, 0, h, 0))
+	want(t, "map a part", driver.InvalidValue, c.MemMap(p, page/2, 0, h, 0))
+	want(t, "access to what is not mapped", driver.InvalidValue, c.MemSetAccess(p, page, &driver.MemAccess{LocationType: 1, Access: 3}, 1))
+	want(t, "release", driver.Success, c.MemRelease(h))
+	want(t, "free a part", driver.InvalidValue, c.MemAddressFree(p, page))
+	want(t, "free", driver.Success, c.MemAddressFree(p, 2*page))
+
+	want(t, "event", driver.Success, c.EventCreate(&timed, 0))
+	want(t, "event", driver.Success, c.EventCreate(&untimed, eventDisableTiming))
+	want(t, "record", driver.Success, c.EventRecord(timed, 0))
+	want(t, "record", driver.Success, c.EventRecord(untimed, 0))
+	want(t, "the time of one that has none", driver.InvalidHandle, c.EventElapsedTime(&ms, timed, untimed))
+
+	exact := append([]byte(".version 8.0\n.target sm_90a\n.address_size 64\n"), 0)
+	want(t, "a module for sm_90a alone", driver.InvalidPTX, c.ModuleLoadDataEx(&module, ptr(exact), 0, nil, nil))
+}
+
 // Sizes that overflow are refused like any that are too large.
 func TestSizesThatOverflow(t *testing.T) {
 	m := machine(t, Config{Devices: make([]DeviceSpec, 1)})
