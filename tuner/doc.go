@@ -136,6 +136,10 @@ host, and none needs the weights packed again. A plan that was not measured here
 What sessions learn is kept in the history in regimes of their own ("online/…"), so that a run is never told it: a
 service's requests are no paired blocks.
 
+2026-11-21: What a run proved after a session learned serves first, and what the session knew of it and the others goes on as
+evidence. The road not taken, that whoever served goes on serving, kept a service on the setting with which it began
+before anything was measured.
+
 2026-11-21: RunBench keeps the distinct matrices of one shape and layout once, for all kernels and residencies: a row
 multiplies the first so many in turn. The first version held a set for each kernel, and a quick run of five layouts would
 have filled memory for most of its 20 s. A row from a cache uses the fewest matrices that the caches before it cannot
