@@ -49,7 +49,7 @@ The figures of the rules are listed by --constants, and --constant sets one for 
 	completeFlag(cmd, "for", words(sortedKeys(forms)...))
 	cmd.Flags().BoolVar(&q.requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	cmd.Flags().BoolVar(&q.listConstants, "constants", false, "list the figures of the rules, with unit and source, instead")
-	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, whatever the host is")
+	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, or as many as may be used, whatever the load is")
 	cmd.Flags().IntVar(&q.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by --constants)")
 	constantFlag(cmd, &q.constants)
 	return cmd
