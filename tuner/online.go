@@ -83,9 +83,6 @@ func (t *Tuner) Online(name string) *Session {
 	if err := s.renew(ctx); err != nil {
 		s.fail(err)
 	}
-	if on := s.now.Load(); on != nil {
-		s.fail(s.recall(ctx, on))
-	}
 	s.done.Go(func() { s.watch(ctx) })
 	return s
 }
@@ -193,7 +190,7 @@ func (s *Session) watch(ctx context.Context) {
 }
 
 // renew serves from the plan as it is now, if that is another. What was learned of arms that stay goes on, but a setting
-// that was proven since serves first.
+// that was proven since serves first. The first time it takes up what earlier sessions wrote down.
 func (s *Session) renew(ctx context.Context) error {
 	plan, err := s.tuner.Plan(ctx, s.model)
 	if err != nil {
@@ -207,7 +204,9 @@ func (s *Session) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if before != nil {
+	if before == nil {
+		err = s.recall(ctx, next)
+	} else {
 		for regime, from := range next.regimes {
 			if old := before.regimes[regime]; old != nil {
 				from.chooser.Recall(from.translated(old)...)
@@ -215,7 +214,7 @@ func (s *Session) renew(ctx context.Context) error {
 		}
 	}
 	s.now.Store(next)
-	return nil
+	return err
 }
 
 func samePlan(a, b Plan) bool {
@@ -430,12 +429,14 @@ func (s *Session) recall(ctx context.Context, on *serving) error {
 	return err
 }
 
-// parseSessionRegime reads what sessionRegime wrote.
+// parseSessionRegime reads what sessionRegime wrote, and nothing else: a record may come from elsewhere.
 func parseSessionRegime(text string) (r target.Regime, of online.Context, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(text, sessionPrefix), "/")
 	if !strings.HasPrefix(text, sessionPrefix) || len(parts) != 3 {
 		return "", of, false
 	}
 	n, err := fmt.Sscanf(parts[1]+" "+parts[2], "%d %g", &of.Batch, &of.Load)
-	return target.Regime(parts[0]), of, err == nil && n == 2
+	r = target.Regime(parts[0])
+	known := of.Batch >= 1 && of.Load >= 0 && of.Load < 1
+	return r, of, err == nil && n == 2 && known && sessionRegime(r, of) == text
 }

@@ -332,10 +332,34 @@ func TestSessionRegimes(t *testing.T) {
 			t.Errorf("%s of %+v reads back as %s of %+v", of, want, r, got)
 		}
 	}
-	for _, text := range []string{"decode", "online/decode", "online/decode/x/1", "offline/decode/1/0.5"} {
+	for _, text := range []string{"decode", "online/decode", "online/decode/x/1", "offline/decode/1/0.5",
+		"online/decode/1/NaN", "online/decode/1/-0.25", "online/decode/1/2", "online/decode/1/0.5x", "online/decode/-1/0.5"} {
 		if _, _, ok := parseSessionRegime(text); ok {
 			t.Errorf("%q: read as a session's", text)
 		}
+	}
+}
+
+// A record that came from elsewhere, of no time and a context that no session writes, does not take the service down.
+func TestOnlineOfAForeignRecord(t *testing.T) {
+	dir := t.TempDir()
+	tuner := proven(t, dir)
+	p := tuner.mustProblem(t)
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm := plan.Config.Arm(target.Decode)
+	store, err := history.Open(dir, history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), history.Record{Run: 1, Seq: 1, Host: p.fingerprint(), Model: p.Model.Fingerprint(), Target: targetCPU,
+		Regime: "online/decode/1/NaN", Config: armJSON(arm), Signature: p.key(arm), Status: history.StatusOK, Costs: []float64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := openSession(t, tuner).Choose().Arm; got != arm {
+		t.Errorf("%s serves: want the plan's %s", got, arm)
 	}
 }
 
