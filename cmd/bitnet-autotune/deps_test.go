@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
-	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},

@@ -247,8 +247,8 @@ func TestCUDALaterBatchIsLarger(t *testing.T) {
 	if _, err := first.Run(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
-	huge := Arm{Layout: kernels.I2S, Kernel: "mul/i2s/gemm/w4-rt1-m32-s2", Batch: 1 << 24}
-	if _, err := c.Prepare(t.Context(), Prefill, huge); !errors.Is(err, ErrOutOfMemory) {
-		t.Errorf("batch %d: %v, want out of memory", huge.Batch, err)
+	small := openCUDA(t, CUDAOptions{MaxBytes: 1 << 20})
+	if _, err := small.Prepare(t.Context(), Prefill, Arm{Layout: kernels.I2S, Kernel: "mul/i2s/gemm/w4-rt1-m32-s2", Batch: 4096}); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("4096 tokens in 1 MiB: %v, want out of memory", err)
 	}
 }
