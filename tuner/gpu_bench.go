@@ -78,7 +78,7 @@ func (t *Tuner) RunGPUBench(ctx context.Context, o GPUBenchOptions) (*GPUBench, 
 	o.fill(card)
 	b := &GPUBench{Device: card.UUID, Name: card.Name, Rows: []GPUBenchRow{}, Failed: []string{}}
 	o.Tell("copies and allocations")
-	if b.Copy, err = copyRate(device, min(512<<20, card.TotalBytes/8)); err != nil {
+	if b.Copy, err = copyRate(device, min(512<<20, card.TotalBytes/16)); err != nil {
 		return nil, fmt.Errorf("gpu bench: copy on %s: %w", device, err)
 	}
 	if b.Allocator, err = t.allocatorCosts(device); err != nil {

@@ -12,7 +12,10 @@ import (
 )
 
 func TestGPUBench(t *testing.T) {
-	machine, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{TotalBytes: 512 << 20, BandwidthBytes: 1e12}}})
+	if testing.Short() {
+		t.Skip("NOT TESTED: a bench on the simulated card takes half a minute under the race detector; run it without -short")
+	}
+	machine, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{TotalBytes: 2 << 30, BandwidthBytes: 1e12}}})
 	if err != nil {
 		t.Fatal(err)
 	}
