@@ -85,7 +85,7 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 		r.warn(cert.Placement.Reason)
 		return
 	}
-	share := r.problem.share(cert.Best.Config)
+	share := r.problem.fits(cert.Best.Config)
 	if r.rival == nil && share == 1 {
 		cert.Placement = &Placement{Strategy: GPUOnly, Reason: "the GPU was asked for; it was not compared with the CPU"}
 		return
@@ -106,8 +106,8 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 	}
 }
 
-// share is the part of the layers that the card has room for beside the workspace of c.
-func (p Problem) share(c Config) float64 {
+// fits is the part of the layers that the card has room for beside the workspace of c.
+func (p Problem) fits(c Config) float64 {
 	if p.Card == nil || p.Card.TotalBytes == 0 {
 		return 1
 	}

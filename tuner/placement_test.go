@@ -246,10 +246,10 @@ func TestATooSmallCardIsToldAndNotTaken(t *testing.T) {
 	}
 	small := onGPU()
 	small.Card.TotalBytes = 900 << 20
-	if share := small.share(small.Heuristic()); share <= 0 || share >= 1 {
+	if share := small.fits(small.Heuristic()); share <= 0 || share >= 1 {
 		t.Errorf("a share of %v of the layers fits %d bytes, want a part", share, small.Card.TotalBytes)
 	}
-	if share := onGPU().share(onGPU().Heuristic()); share != 1 {
+	if share := onGPU().fits(onGPU().Heuristic()); share != 1 {
 		t.Errorf("a share of %v of the layers fits 24 GiB, want all", share)
 	}
 }
