@@ -15,7 +15,9 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -34,6 +36,13 @@ type Options struct {
 	CUDA func() (*driver.Driver, error)
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
+	// Device turns facts into an answer where nothing was learned: its constants and overrides. What it may run and what was
+	// measured, a Tuner knows itself.
+	Device device.Options
+	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
+	Context int
+	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	GPUs func(context.Context) gpu.Survey
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
 	Progress func(Event)
 	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.
@@ -79,6 +88,9 @@ const fresh = time.Second
 // Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
 // to keep.
 func Open(opt Options) (*Tuner, error) {
+	if err := opt.Device.Validate(); err != nil {
+		return nil, err
+	}
 	simulated := opt.Now != nil
 	if !simulated {
 		opt.Now = time.Now
@@ -164,7 +176,15 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior}, nil
+	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
+}
+
+// survey is what is known of the GPUs now.
+func (t *Tuner) survey(ctx context.Context) gpu.Survey {
+	if t.opt.GPUs == nil {
+		return gpu.Survey{Note: "nobody looked for one"}
+	}
+	return t.opt.GPUs(ctx)
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
