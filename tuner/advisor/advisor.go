@@ -50,7 +50,7 @@ func New(opt Options) (*Advisor, error) {
 	}
 	for _, entry := range opt.Silence {
 		id, _, _ := strings.Cut(entry, "@")
-		if !knownID(id) && len(opt.Silence) > 0 && !strings.HasPrefix(id, customPrefix) {
+		if !knownID(id) && !strings.HasPrefix(id, customPrefix) {
 			return nil, fmt.Errorf("advisor: silence %q: no rule of that id; custom ones begin with %q", entry, customPrefix)
 		}
 		a.silence = append(a.silence, entry)
@@ -163,6 +163,9 @@ func (rule row) complete(s *Suggestion, c *Context) error {
 	}
 	s.Basis = Estimate
 	s.Digest = s.digest()
+	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil {
+		s.Measure = c.command(s.ID)
+	}
 	s.Steps = append([]string{}, s.Steps...)
 	s.Warnings = append([]string{}, s.Warnings...)
 	switch {
@@ -180,11 +183,35 @@ func (rule row) complete(s *Suggestion, c *Context) error {
 	return s.Expected.validate()
 }
 
+// command is what measures the change that a rule suggests: original and changed configuration, interleaved.
+func (c *Context) command(id string) string {
+	name := c.Model.Source
+	if name == "preset" {
+		name = c.Model.Name
+	}
+	var current []string
+	for _, key := range c.Current.keys() {
+		current = append(current, key+"="+c.Current[key])
+	}
+	return fmt.Sprintf("bitnet-autotune advise --model %s --current %s --try %s", shellWord(name), shellWord(strings.Join(current, ",")), id)
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,:+", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // prove puts what was measured in place of an estimate. What a rule called critical for want of a measurement is graded by
 // it too.
 func (s *Suggestion) prove(e Evidence, k Constants) {
 	s.Basis = Measured
-	s.Expected = Improvement{Speed: &Range{e.Low, e.Ratio, e.High}, Of: e.Regime, Source: "measured on this host", Confidence: e.Confidence, Records: e.Records}
+	s.Expected = Improvement{Speed: &Range{e.Low, e.Ratio, e.High}, Of: e.Regime, Source: "on this host", Confidence: e.Confidence, Records: e.Records}
 	s.Impact = k.impactOf(s.Expected.gainPercent())
 	if e.Low <= 1 {
 		s.Impact = Low

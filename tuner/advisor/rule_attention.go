@@ -12,7 +12,7 @@ var attentionRule = row{id: "attention/long-sequence", category: Architecture, d
 	return &Suggestion{
 		Title:       "Use sparse or linear attention",
 		Description: fmt.Sprintf("Contexts of %d tokens are above the %d from which attention, which grows with the square of the length, dominates.", length, k.SequenceLength),
-		Expected:    Improvement{Latency: exactly(k.AttentionLatency), Memory: exactly(k.AttentionMemory), Source: unmeasured("R2.10")},
+		Expected:    Improvement{Latency: exactly(k.AttentionLatency), Memory: exactly(k.AttentionMemory), Source: unmeasured},
 		Steps:       []string{"Choose a model with sliding-window, sparse or linear attention, or retrain with it", "Compare its accuracy on your own data before and after"},
 		Warnings:    []string{fmt.Sprintf("another attention is another model: accept a loss of accuracy below %g only", k.AccuracyDrop)},
 	}, nil

@@ -13,7 +13,7 @@ var batchRule = row{id: "batch/one-on-gpu", category: Parallelization, difficult
 	return &Suggestion{
 		Title:       "Serve several sequences at once",
 		Description: "With a batch of 1, every token reads all weights for itself; several sequences share the reading.",
-		Expected:    Improvement{Throughput: exactly(k.BatchThroughput), Source: unmeasured("R2.16")},
+		Expected:    Improvement{Throughput: exactly(k.BatchThroughput), Source: unmeasured},
 		Steps:       []string{"Raise the number of parallel sequences step by step", "Stop where the latency of one request becomes too long, or memory too little"},
 		Examples:    []string{"llama-server --parallel 8"},
 		Warnings:    []string{"a single request gets no faster, and each sequence takes its own KV cache"},

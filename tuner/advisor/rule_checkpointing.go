@@ -22,7 +22,7 @@ var checkpointingRule = row{id: "training/checkpointing", category: MemoryUse, d
 	return &Suggestion{
 		Title:       "Use gradient checkpointing",
 		Description: fmt.Sprintf("The peak takes %.0f %% of the memory. Activations can be computed again on the way back instead of kept.", 100*float64(c.Memory.PeakBytes)/float64(limit)),
-		Expected:    Improvement{Memory: exactly(k.CheckpointMemory), Latency: exactly(k.CheckpointLatency), Source: unmeasured("R2.19")},
+		Expected:    Improvement{Memory: exactly(k.CheckpointMemory), Latency: exactly(k.CheckpointLatency), Source: unmeasured},
 		Steps:       []string{"Checkpoint every layer, or every other one"},
 		Warnings:    []string{fmt.Sprintf("each step takes about %g %% longer", k.CheckpointLatency)},
 	}, nil

@@ -18,7 +18,7 @@ var flashRule = row{id: "attention/flash", category: Hardware, difficulty: Easy,
 	return &Suggestion{
 		Title:       "Use flash attention",
 		Description: g.Name + " can keep the scores of attention on the chip, where full attention writes and reads them.",
-		Expected:    Improvement{Speed: between(k.FlashLow, k.FlashHigh), Of: "attention", Source: unmeasured("R2.18")},
+		Expected:    Improvement{Speed: between(k.FlashLow, k.FlashHigh), Of: "attention", Source: unmeasured},
 		Steps:       []string{"Switch flash attention on in the engine"},
 		Examples:    []string{"llama-server --flash-attn on"},
 		Warnings:    []string{"results differ in the last bits: sums are taken in another order"},

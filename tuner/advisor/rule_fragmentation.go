@@ -15,7 +15,7 @@ var fragmentationRule = row{id: "memory/fragmentation", category: MemoryUse, dif
 	return &Suggestion{
 		Title:       "Reuse buffers, or take them from pools",
 		Description: fmt.Sprintf("The peak is %.1f times what is held now: buffers are made anew and given back, and the room between them is lost.", ratio),
-		Expected:    Improvement{Memory: exactly(k.FragmentationMemory), Source: unmeasured("R2.11")},
+		Expected:    Improvement{Memory: exactly(k.FragmentationMemory), Source: unmeasured},
 		Steps:       []string{"Allocate the workspace once, for the largest batch", "Take what is left from a pool by size class"},
 	}, nil
 }}

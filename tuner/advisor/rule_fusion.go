@@ -31,7 +31,7 @@ var fusionRule = row{id: "operators/fusion", category: Compute, difficulty: Codi
 	return &Suggestion{
 		Title:       "Fuse small operations",
 		Description: fmt.Sprintf("%d of the %d operations of a pass are small: they take about as long to start and to wait for as to run.", small, all),
-		Expected:    Improvement{Latency: exactly(k.FusionLatency), Source: unmeasured("R2.14")},
+		Expected:    Improvement{Latency: exactly(k.FusionLatency), Source: unmeasured},
 		Steps:       []string{"Fuse each norm with the quantisation of the activations after it", "Multiply q, k and v, and gate and up, in one call each", "On a GPU, capture the pass as a graph"},
 	}, nil
 }}

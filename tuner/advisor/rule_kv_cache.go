@@ -13,7 +13,7 @@ var cacheRule = row{id: "attention/kv-cache", category: Architecture, difficulty
 	return &Suggestion{
 		Title:       "Switch the KV cache on",
 		Description: "Without it, every generated token computes the keys and values of all tokens before it again.",
-		Expected:    Improvement{Speed: between(k.CacheLow, k.CacheHigh), Of: "generation", Source: unmeasured("R2.15")},
+		Expected:    Improvement{Speed: between(k.CacheLow, k.CacheHigh), Of: "generation", Source: unmeasured},
 		Steps:       []string{"Switch the cache on in the engine", "Bound the context, which the cache grows with"},
 		Warnings:    []string{"the cache takes memory: two vectors of a key-value head's width for each layer and token"},
 	}, nil

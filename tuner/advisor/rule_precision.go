@@ -15,7 +15,7 @@ var precisionRule = row{id: "precision/mixed", category: Hardware, difficulty: C
 	return &Suggestion{
 		Title:       "Use mixed precision",
 		Description: g.Name + " multiplies half precision on its tensor cores; single precision leaves them idle.",
-		Expected:    Improvement{Speed: exactly(k.PrecisionSpeed), Memory: exactly(k.PrecisionMemory), Source: unmeasured("R2.17")},
+		Expected:    Improvement{Speed: exactly(k.PrecisionSpeed), Memory: exactly(k.PrecisionMemory), Source: unmeasured},
 		Steps:       []string{"Compute in bf16, or in fp16 with loss scaling where you train", "Keep norms, softmax and sums in single precision"},
 		Warnings:    []string{"ternary weights times int8 activations are integers and gain nothing: this is of the other operations"},
 	}, nil

@@ -15,7 +15,7 @@ var quantizationRule = row{id: "quantization/ternary", category: Quantization, d
 	return &Suggestion{
 		Title:       "Quantise the weights",
 		Description: fmt.Sprintf("%.3g weights are in floating point. INT8 or INT4 take a quarter or an eighth of the memory traffic; a ternary model (1.58 bit) has to be trained as one.", float64(weights)),
-		Expected:    Improvement{Memory: exactly(k.QuantizationMemory), Speed: exactly(k.QuantizationSpeed), Source: unmeasured("R2.12")},
+		Expected:    Improvement{Memory: exactly(k.QuantizationMemory), Speed: exactly(k.QuantizationSpeed), Source: unmeasured},
 		Steps:       []string{"Look for a published ternary model of the task", "Else quantise to INT8 or INT4 with your engine's own tool", "Compare the accuracy on your own data before and after"},
 		Examples:    []string{"bitnet-autotune models"},
 		Warnings:    []string{fmt.Sprintf("accept a loss of accuracy below %g only", k.AccuracyDrop), "weights cannot be rounded to ternary after training without a heavy loss"},

@@ -29,7 +29,7 @@ var threadingRule = row{id: "threads/off", category: Parallelization, difficulty
 	return &Suggestion{
 		Title:       "Use threads",
 		Description: fmt.Sprintf("One thread runs where %d may.", usable),
-		Expected:    Improvement{Latency: exactly(k.ThreadingLatency), Source: unmeasured("R2.13")},
+		Expected:    Improvement{Latency: exactly(k.ThreadingLatency), Source: unmeasured},
 		Steps:       []string{fmt.Sprintf("Set the number of threads to %d", threads)},
 		Examples:    []string{fmt.Sprintf("llama-server --threads %d", threads)},
 		Change:      Settings{"threads": strconv.Itoa(threads)},
