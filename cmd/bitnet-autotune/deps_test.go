@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"probe/model/modeltest":     {"probe/model"},
 	"probe/gpu":                 {"probe"},
 	"cuda/driver":               {},
+	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
@@ -33,6 +34,7 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
+	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 

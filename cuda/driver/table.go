@@ -4,17 +4,17 @@ import "unsafe"
 
 // Handles and addresses of the driver, as wide as in C.
 type (
-	Device    int32   // CUdevice: an ordinal, not an identity; see Table.DeviceGetUUID
-	Context   uintptr // CUcontext
-	Module    uintptr // CUmodule
-	Function  uintptr // CUfunction
-	Stream    uintptr // CUstream; 0 is the legacy default stream
-	Event     uintptr // CUevent
-	Graph     uintptr // CUgraph
-	GraphExec uintptr // CUgraphExec
-	MemPool   uintptr // CUmemoryPool
-	Ptr       uint64  // CUdeviceptr: an address on a device
-	MemHandle uint64  // CUmemGenericAllocationHandle: physical memory without an address
+	DeviceHandle    int32   // CUdevice: an ordinal, not an identity; see Table.DeviceGetUUID
+	ContextHandle   uintptr // CUcontext
+	ModuleHandle    uintptr // CUmodule
+	FunctionHandle  uintptr // CUfunction
+	StreamHandle    uintptr // CUstream; 0 is the legacy default stream
+	EventHandle     uintptr // CUevent
+	GraphHandle     uintptr // CUgraph
+	GraphExecHandle uintptr // CUgraphExec
+	PoolHandle      uintptr // CUmemoryPool
+	Ptr             uint64  // CUdeviceptr: an address on a device
+	MemHandle       uint64  // CUmemGenericAllocationHandle: physical memory without an address
 )
 
 // Table is the part of the CUDA driver API that this project uses, each function with C's arguments: pointers are
@@ -26,33 +26,33 @@ type Table struct {
 	Init                    func(flags uint32) Result
 	DriverGetVersion        func(version *int32) Result // 1000 major + 10 minor
 	DeviceGetCount          func(count *int32) Result
-	DeviceGet               func(dev *Device, ordinal int32) Result
-	DeviceGetName           func(name *byte, size int32, dev Device) Result // ends in a zero byte
-	DeviceGetUUID           func(uuid *[16]byte, dev Device) Result
-	DeviceGetPCIBusID       func(id *byte, size int32, dev Device) Result // "0000:81:00.0" and a zero byte
-	DeviceTotalMem          func(bytes *uint64, dev Device) Result
-	DeviceGetAttribute      func(value *int32, attribute Attribute, dev Device) Result
-	DeviceCanAccessPeer     func(can *int32, dev, peer Device) Result
-	DeviceGetDefaultMemPool func(pool *MemPool, dev Device) Result
-	DevicePrimaryCtxRetain  func(ctx *Context, dev Device) Result
-	DevicePrimaryCtxRelease func(dev Device) Result
-	DevicePrimaryCtxReset   func(dev Device) Result
-	CtxSetCurrent           func(ctx Context) Result
-	CtxGetCurrent           func(ctx *Context) Result
+	DeviceGet               func(dev *DeviceHandle, ordinal int32) Result
+	DeviceGetName           func(name *byte, size int32, dev DeviceHandle) Result // ends in a zero byte
+	DeviceGetUUID           func(uuid *[16]byte, dev DeviceHandle) Result
+	DeviceGetPCIBusID       func(id *byte, size int32, dev DeviceHandle) Result // "0000:81:00.0" and a zero byte
+	DeviceTotalMem          func(bytes *uint64, dev DeviceHandle) Result
+	DeviceGetAttribute      func(value *int32, attribute Attribute, dev DeviceHandle) Result
+	DeviceCanAccessPeer     func(can *int32, dev, peer DeviceHandle) Result
+	DeviceGetDefaultMemPool func(pool *PoolHandle, dev DeviceHandle) Result
+	DevicePrimaryCtxRetain  func(ctx *ContextHandle, dev DeviceHandle) Result
+	DevicePrimaryCtxRelease func(dev DeviceHandle) Result
+	DevicePrimaryCtxReset   func(dev DeviceHandle) Result
+	CtxSetCurrent           func(ctx ContextHandle) Result
+	CtxGetCurrent           func(ctx *ContextHandle) Result
 	GetErrorName            func(result Result) string
 	GetErrorString          func(result Result) string
 
 	CtxSynchronize      func() Result
-	CtxEnablePeerAccess func(peer Context, flags uint32) Result
+	CtxEnablePeerAccess func(peer ContextHandle, flags uint32) Result
 	MemGetInfo          func(free, total *uint64) Result
 	MemAlloc            func(p *Ptr, bytes uint64) Result
 	MemFree             func(p Ptr) Result
 	MemAllocHost        func(p *unsafe.Pointer, bytes uint64) Result // pinned
 	MemFreeHost         func(p unsafe.Pointer) Result
-	MemAllocAsync       func(p *Ptr, bytes uint64, stream Stream) Result
-	MemFreeAsync        func(p Ptr, stream Stream) Result
-	MemPoolSetAttribute func(pool MemPool, attribute int32, value unsafe.Pointer) Result
-	MemPoolTrimTo       func(pool MemPool, keep uint64) Result
+	MemAllocAsync       func(p *Ptr, bytes uint64, stream StreamHandle) Result
+	MemFreeAsync        func(p Ptr, stream StreamHandle) Result
+	MemPoolSetAttribute func(pool PoolHandle, attribute int32, value unsafe.Pointer) Result
+	MemPoolTrimTo       func(pool PoolHandle, keep uint64) Result
 
 	// Virtual memory: addresses, physical memory and their connection apart.
 	MemGetAllocationGranularity func(bytes *uint64, prop *MemProp, option uint32) Result
@@ -67,41 +67,51 @@ type Table struct {
 	MemcpyHtoD      func(dst Ptr, src unsafe.Pointer, bytes uint64) Result
 	MemcpyDtoH      func(dst unsafe.Pointer, src Ptr, bytes uint64) Result
 	MemcpyDtoD      func(dst, src Ptr, bytes uint64) Result
-	MemcpyHtoDAsync func(dst Ptr, src unsafe.Pointer, bytes uint64, stream Stream) Result
-	MemcpyDtoHAsync func(dst unsafe.Pointer, src Ptr, bytes uint64, stream Stream) Result
-	MemcpyDtoDAsync func(dst, src Ptr, bytes uint64, stream Stream) Result
-	MemcpyPeerAsync func(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, bytes uint64, stream Stream) Result
-	MemsetD8Async   func(dst Ptr, value uint8, bytes uint64, stream Stream) Result
-	MemsetD32Async  func(dst Ptr, value uint32, words uint64, stream Stream) Result
+	MemcpyHtoDAsync func(dst Ptr, src unsafe.Pointer, bytes uint64, stream StreamHandle) Result
+	MemcpyDtoHAsync func(dst unsafe.Pointer, src Ptr, bytes uint64, stream StreamHandle) Result
+	MemcpyDtoDAsync func(dst, src Ptr, bytes uint64, stream StreamHandle) Result
+	MemcpyPeerAsync func(dst Ptr, dstCtx ContextHandle, src Ptr, srcCtx ContextHandle, bytes uint64, stream StreamHandle) Result
+	MemsetD8Async   func(dst Ptr, value uint8, bytes uint64, stream StreamHandle) Result
+	MemsetD32Async  func(dst Ptr, value uint32, words uint64, stream StreamHandle) Result
 
-	StreamCreate       func(stream *Stream, flags uint32) Result
-	StreamDestroy      func(stream Stream) Result
-	StreamSynchronize  func(stream Stream) Result
-	StreamQuery        func(stream Stream) Result
-	StreamWaitEvent    func(stream Stream, event Event, flags uint32) Result
-	StreamBeginCapture func(stream Stream, mode uint32) Result
-	StreamEndCapture   func(stream Stream, graph *Graph) Result
-	GraphInstantiate   func(exec *GraphExec, graph Graph, flags uint64) Result
-	GraphLaunch        func(exec GraphExec, stream Stream) Result
-	GraphExecDestroy   func(exec GraphExec) Result
-	GraphDestroy       func(graph Graph) Result
+	StreamCreate       func(stream *StreamHandle, flags uint32) Result
+	StreamDestroy      func(stream StreamHandle) Result
+	StreamSynchronize  func(stream StreamHandle) Result
+	StreamQuery        func(stream StreamHandle) Result
+	StreamWaitEvent    func(stream StreamHandle, event EventHandle, flags uint32) Result
+	StreamBeginCapture func(stream StreamHandle, mode uint32) Result
+	StreamEndCapture   func(stream StreamHandle, graph *GraphHandle) Result
+	GraphInstantiate   func(exec *GraphExecHandle, graph GraphHandle, flags uint64) Result
+	GraphLaunch        func(exec GraphExecHandle, stream StreamHandle) Result
+	GraphExecDestroy   func(exec GraphExecHandle) Result
+	GraphDestroy       func(graph GraphHandle) Result
 
-	EventCreate      func(event *Event, flags uint32) Result
-	EventDestroy     func(event Event) Result
-	EventRecord      func(event Event, stream Stream) Result
-	EventQuery       func(event Event) Result
-	EventSynchronize func(event Event) Result
-	EventElapsedTime func(milliseconds *float32, start, end Event) Result
+	EventCreate      func(event *EventHandle, flags uint32) Result
+	EventDestroy     func(event EventHandle) Result
+	EventRecord      func(event EventHandle, stream StreamHandle) Result
+	EventQuery       func(event EventHandle) Result
+	EventSynchronize func(event EventHandle) Result
+	EventElapsedTime func(milliseconds *float32, start, end EventHandle) Result
 
 	// ModuleLoadDataEx takes PTX text that ends in a zero byte, or a cubin. The values of pointer options are pointers,
 	// the others are the number itself in the word.
-	ModuleLoadDataEx   func(module *Module, image unsafe.Pointer, n uint32, options *JITOption, values *uintptr) Result
-	ModuleUnload       func(module Module) Result
-	ModuleGetFunction  func(f *Function, module Module, name string) Result
-	FuncGetAttribute   func(value *int32, attribute FuncAttribute, f Function) Result
-	FuncSetAttribute   func(f Function, attribute FuncAttribute, value int32) Result
-	OccupancyMaxBlocks func(blocks *int32, f Function, blockSize int32, sharedBytes uint64) Result
-	LaunchKernel       func(f Function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes uint32, stream Stream, params *unsafe.Pointer, extra *unsafe.Pointer) Result
+	ModuleLoadDataEx   func(module *ModuleHandle, image unsafe.Pointer, n uint32, options *JITOption, values *uintptr) Result
+	ModuleUnload       func(module ModuleHandle) Result
+	ModuleGetFunction  func(f *FunctionHandle, module ModuleHandle, name string) Result
+	FuncGetAttribute   func(value *int32, attribute FuncAttribute, f FunctionHandle) Result
+	FuncSetAttribute   func(f FunctionHandle, attribute FuncAttribute, value int32) Result
+	OccupancyMaxBlocks func(blocks *int32, f FunctionHandle, blockSize int32, sharedBytes uint64) Result
+	LaunchKernel       func(f FunctionHandle, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes uint32, stream StreamHandle, params *unsafe.Pointer, extra *LaunchExtra) Result
+}
+
+// LaunchExtra is the extra argument of LaunchKernel, C's list of five words, as the project fills it: all parameters of
+// the kernel packed into one buffer, each aligned to its own size.
+type LaunchExtra struct {
+	BufferTag uintptr // 1: the next word is the buffer
+	Buffer    unsafe.Pointer
+	SizeTag   uintptr // 2: the next word is where its size stands
+	Size      *uint64
+	End       uintptr // 0
 }
 
 // MemProp says what physical memory to make: CUmemAllocationProp, of which Type 1 (pinned) and Location 1 (device) are
