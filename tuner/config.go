@@ -2,12 +2,9 @@ package tuner
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
-	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -71,69 +68,11 @@ func (c Config) with(r target.Regime, arm target.Arm) Config {
 
 // Validate reports the first field that this host cannot honour.
 func (c Config) Validate(h probe.Host) error {
-	if c.Strategy != CPUOnly {
-		return fmt.Errorf("config: strategy %q: this build runs %s", c.Strategy, CPUOnly)
-	}
-	if _, ok := kernels.FormatOf(c.Layout); !ok {
-		return fmt.Errorf("config: layout %q: one of %v", c.Layout, kernels.Layouts())
-	}
-	for _, r := range Regimes {
-		if err := validateArm(h, r, c.Arm(r)); err != nil {
-			return fmt.Errorf("config: %s: %w", r, err)
-		}
-	}
-	return nil
-}
-
-func validateArm(h probe.Host, r target.Regime, a target.Arm) error {
-	k, ok := kernels.ByName(a.Kernel)
-	switch {
-	case !ok:
-		return fmt.Errorf("kernel %q is not in this build", a.Kernel)
-	case k.Layout != a.Layout:
-		return fmt.Errorf("kernel %s works on layout %s, not %s", k.Name, k.Layout, a.Layout)
-	case !h.CPU.Features.Has(k.Needs):
-		return fmt.Errorf("kernel %s needs %s, this host has %s", k.Name, k.Needs, h.CPU.Features)
-	case a.Threads < 1 || a.Threads > h.CPU.UsableCores:
-		return fmt.Errorf("threads %d: this host can use 1 to %d", a.Threads, h.CPU.UsableCores)
-	case a.Batch < 1 || r == target.Decode && a.Batch != 1:
-		return fmt.Errorf("batch %d: decode takes 1, the others at least 1", a.Batch)
-	case a.Batch > maxBatch:
-		return fmt.Errorf("batch %d: at most %d", a.Batch, maxBatch)
-	case a.Blocking.Tile != kernels.Tile{} && !slices.Contains(k.Tiles, a.Blocking.Tile) && a.Blocking.Tile != k.Default(a.Batch).Tile:
-		return fmt.Errorf("tile %s: kernel %s has %v", a.Blocking.Tile, k.Name, k.Tiles)
-	case a.Blocking.PrefetchBytes < 0 || a.Blocking.ChunkRows < 0:
-		return fmt.Errorf("prefetch_bytes %d, chunk_rows %d: at least 0", a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
-	}
-	return nil
+	return Problem{Host: h, Target: targetCPU}.validate(c)
 }
 
 // maxBatch bounds the batch of a config that comes from outside: 128 times the largest that is ever tried.
 const maxBatch = 1 << 16
-
-// workspace returns the bytes that the activations, their sums and the results of one matmul take at the largest
-// batch of c, with what the kernels ask for besides.
-func (c Config) workspace(m model.Model) int64 {
-	var most int64
-	for _, r := range Regimes {
-		most = max(most, armWorkspace(c.Arm(r), m))
-	}
-	return most
-}
-
-func armWorkspace(a target.Arm, m model.Model) int64 {
-	k, _ := kernels.ByName(a.Kernel)
-	var most int64
-	for _, s := range m.Shapes {
-		stride := kernels.Stride(s.K)
-		bytes := int64(a.Batch) * (int64(stride) + 4*int64(s.N) + 8)
-		if k.Work != nil {
-			bytes += int64(a.Threads) * int64(k.Work(kernels.Shape{M: a.Batch, N: s.N, K: s.K}))
-		}
-		most = max(most, bytes)
-	}
-	return most
-}
 
 // armJSON is the canonical form under which history keeps an arm.
 func armJSON(a target.Arm) []byte {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/history/fleet"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
-	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -48,14 +46,14 @@ func classFields(identity, envelope map[string]string) map[string]string {
 	return fields
 }
 
-// class is a host's class in a fleet.
-func class(h probe.Host) string {
-	return fleet.Class(classFields(fields(h.Identity()), fields(h.Envelope())))
+// class is what makes the hosts that may share the answer to p one.
+func (p Problem) class() string {
+	return fleet.Class(classFields(fields(p.identity()), fields(p.Host.Envelope())))
 }
 
 // fleetKey is where the answer to p is shared.
 func (p Problem) fleetKey() fleet.Key {
-	return fleet.Key{Class: class(p.Host), Model: p.Model.Fingerprint(), Target: p.Target, Objective: string(p.Objective), Signature: kernels.Signature()}
+	return fleet.Key{Class: p.class(), Model: p.Model.Fingerprint(), Target: p.Target, Objective: string(p.Objective), Signature: p.domain().signature()}
 }
 
 // shared is what other hosts are told of a learned config: the setting and the verdicts with their figures. Nothing in it
@@ -104,7 +102,7 @@ func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
 		return nil, err
 	}
 	list := []Shared{}
-	for _, l := range decidedHere(snapshot, host) {
+	for _, l := range (Problem{Host: host, Target: targetCPU}).decided(snapshot) {
 		if wanted != "" && l.Model != wanted {
 			continue
 		}
@@ -128,14 +126,14 @@ func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
 	return list, nil
 }
 
-// decidedHere are the learned configs of this host, under whatever limits, with this kernel table.
-func decidedHere(snapshot *history.Snapshot, host probe.Host) []history.Learned {
+// decided are the learned configs of this host and target for any model, under whatever limits, with this kernel table.
+func (p Problem) decided(snapshot *history.Snapshot) []history.Learned {
 	var list []history.Learned
 	if snapshot == nil {
 		return nil
 	}
 	for _, l := range snapshot.Learned {
-		if l.Host == host.Fingerprint() && l.Signature == kernels.Signature() {
+		if l.Host == p.fingerprint() && l.Target == p.Target && l.Signature == p.domain().signature() {
 			list = append(list, l)
 		}
 	}

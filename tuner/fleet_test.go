@@ -559,7 +559,7 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, _, err := f.Pull(t.Context(), fleet.Query{Class: class(p.Host)})
+	entries, _, err := f.Pull(t.Context(), fleet.Query{Class: p.class()})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d entries, %v: want one", len(entries), err)
 	}

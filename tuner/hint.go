@@ -37,7 +37,7 @@ func (p Problem) hint(e fleet.Entry) (h hint, err error) {
 	if err := json.Unmarshal(l.Certificate, &h.proof); err != nil {
 		return h, fmt.Errorf("its certificate does not parse: %w", err)
 	}
-	if err := h.config.Validate(p.Host); err != nil {
+	if err := p.validate(h.config); err != nil {
 		return h, err
 	}
 	if err := p.wouldTry(h.config); err != nil {
@@ -61,7 +61,7 @@ func (p Problem) wouldTry(c Config) error {
 		if err != nil {
 			return err
 		}
-		if _, inside := pointOf(space, arm); !inside {
+		if _, inside := p.pointOf(space, arm); !inside {
 			return fmt.Errorf("its %s setting is none that this host would try: %s", r, arm)
 		}
 	}
@@ -235,7 +235,7 @@ func (s *search) hinted() []target.Arm {
 		if _, proven := h.proof.proof(s.regime); !proven || slices.Contains(list, arm) {
 			continue
 		}
-		if _, inside := pointOf(s.space, arm); inside {
+		if _, inside := s.problem.pointOf(s.space, arm); inside {
 			list = append(list, arm)
 		}
 	}

@@ -36,20 +36,8 @@ func (p Problem) in(layout kernels.Layout) Problem {
 	return p
 }
 
-// layouts are those worth trying: the one that was asked for, else the default's and every other one for which this
-// host has a SIMD kernel.
-func (p Problem) layouts() []kernels.Layout {
-	if p.Layout != "" {
-		return []kernels.Layout{p.Layout}
-	}
-	list := []kernels.Layout{DefaultLayout}
-	for _, layout := range kernels.Layouts() {
-		if layout != DefaultLayout && p.in(layout).widest().Needs != 0 {
-			list = append(list, layout)
-		}
-	}
-	return list
-}
+// layouts are those worth trying.
+func (p Problem) layouts() []kernels.Layout { return p.domain().layouts() }
 
 // held are the layouts that a run measures on: those worth trying and the default's.
 func (p Problem) held() []kernels.Layout {
@@ -86,7 +74,7 @@ func (r *tune) bind(snapshot *history.Snapshot) {
 			continue
 		}
 		r.problem.Layout = layout
-		if len(Problem{Host: r.problem.Host}.layouts()) > 1 {
+		if len(r.problem.in("").layouts()) > 1 {
 			r.warn(fmt.Sprintf("layout %s stays, because %s was proven in it and this run does not measure that; the objective mixed chooses anew", r.problem.Layout, regime))
 		}
 		return

@@ -335,7 +335,7 @@ func TestTheDefaultIsNoRivalOfItself(t *testing.T) {
 	better.Threads = 1
 	var order recommends
 	for _, a := range []target.Arm{standard, p.in(other).Heuristic().Arm(target.Decode), better} {
-		point, ok := pointOf(space, a)
+		point, ok := p.pointOf(space, a)
 		if !ok {
 			t.Fatalf("%s is not in the space", a)
 		}

@@ -20,7 +20,7 @@ func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string)
 	if err != nil {
 		return err
 	}
-	if err := config.Validate(p.Host); err != nil {
+	if err := p.validate(config); err != nil {
 		return fmt.Errorf("pin: %w", err)
 	}
 	data, err := json.Marshal(config)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -65,7 +64,7 @@ func (p Problem) plan(snapshot *history.Snapshot) Plan {
 	for _, c := range p.candidates(snapshot) {
 		if c.ok {
 			c.plan.Source, c.plan.Reason = c.source, c.reason
-			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.Host.Fingerprint()
+			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.fingerprint()
 			return c.plan
 		}
 	}
@@ -111,7 +110,7 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 		c := candidate{source: Pinned, ok: true, reason: fmt.Sprintf("pinned by %s on %s", pin.By, pin.At.Format(time.DateOnly))}
 		if err := json.Unmarshal(pin.Config, &c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config does not parse: "+err.Error()
-		} else if err := c.plan.Config.Validate(p.Host); err != nil {
+		} else if err := p.validate(c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config is not possible here: "+err.Error()
 		}
 		list = append(list, c)
@@ -137,7 +136,7 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 	if snapshot == nil {
 		return nil
 	}
-	here := fields(p.Host.Identity())
+	here := fields(p.identity())
 	var list []history.Learned
 	for _, l := range snapshot.Learned {
 		if l.Model == p.Model.Fingerprint() && l.Target == p.Target {
@@ -155,7 +154,7 @@ func (p Problem) entries(snapshot *history.Snapshot) []history.Learned {
 
 // candidate is what a learned config is worth here. from names the prior that it is from, "" the own store.
 func (p Problem) candidate(l history.Learned, from string) candidate {
-	identity := differing(fields(p.Host.Identity()), l.Identity)
+	identity := differing(fields(p.identity()), l.Identity)
 	envelope := differing(fields(p.Host.Envelope()), l.Envelope)
 	c := candidate{source: Measured, entry: &l}
 	if len(identity) > 0 || from != "" {
@@ -174,7 +173,7 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 	if c.received = c.proof.Received != nil && len(identity) == 0 && from == ""; c.received {
 		c.source = NearHost
 	}
-	if l.Signature != kernels.Signature() {
+	if l.Signature != p.domain().signature() {
 		c.reason = "what was learned is of another kernel table (" + l.Signature + "); run tune to renew it"
 		return c
 	}
@@ -192,11 +191,11 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 		}
 		return c
 	}
-	if c.source == NearHost && !c.received && p.narrower(c.plan.Config) {
+	if c.source == NearHost && !c.received && p.domain().narrower(c.plan.Config) {
 		c.reason += "; passed over because it knows no kernel as wide as this host's"
 		return c
 	}
-	if err := c.plan.Config.Validate(p.Host); err != nil {
+	if err := p.validate(c.plan.Config); err != nil {
 		c.reason += "; not possible here: " + err.Error()
 		return c
 	}
@@ -268,17 +267,6 @@ func (r Ratio) widened(times float64) Ratio {
 	return r
 }
 
-// narrower reports whether a config from elsewhere uses a lesser kernel than the heuristic: it comes from a host that had
-// none as wide, so it says nothing about the widest here.
-func (p Problem) narrower(c Config) bool {
-	for _, r := range Regimes {
-		if k, _ := kernels.ByName(c.setting(r).Kernel); k.Needs < p.in(c.Layout).widest().Needs {
-			return true
-		}
-	}
-	return false
-}
-
 // crosses reports whether a differing identity field makes another host's config meaningless here.
 func crosses(identity []string) bool {
 	for _, name := range identity {
@@ -313,7 +301,7 @@ func (p Problem) rebound(c Config, l history.Learned) Config {
 			s.Threads = curve.best(r, p.threads())
 		}
 	}
-	c.WorkspaceBytes = c.workspace(p.Model)
+	c.WorkspaceBytes = p.workspace(c)
 	return c
 }
 
@@ -385,7 +373,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 			e.PassedOver = append(e.PassedOver, c.reason)
 		}
 		if c.entry != nil && (c.ok || len(e.Fields) == 0) {
-			e.Fields, e.Regimes = compareFields(p.Host, *c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
+			e.Fields, e.Regimes = p.compareFields(*c.entry), slices.Concat(c.proof.Regimes, c.proof.Inherited)
 			e.Layouts = append(e.Layouts[:0], c.proof.Layouts...)
 		}
 		if c.ok {
@@ -398,7 +386,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	return e, nil
 }
 
-func compareFields(h probe.Host, l history.Learned) []Field {
+func (p Problem) compareFields(l history.Learned) []Field {
 	var list []Field
 	add := func(class string, now []probe.Field, then map[string]string) {
 		for _, f := range now {
@@ -406,9 +394,10 @@ func compareFields(h probe.Host, l history.Learned) []Field {
 			list = append(list, Field{Class: class, Name: f.Name, Here: f.Value, Learned: was, Match: f.Value == was, Unknown: !known(f.Value) || !known(was)})
 		}
 	}
-	add("identity", h.Identity(), l.Identity)
-	list = append(list, Field{Class: "identity", Name: "kernels", Here: kernels.Signature(), Learned: l.Signature, Match: kernels.Signature() == l.Signature})
-	add("envelope", h.Envelope(), l.Envelope)
-	add("condition", h.Condition(), l.Condition)
+	add("identity", p.identity(), l.Identity)
+	here := p.domain().signature()
+	list = append(list, Field{Class: "identity", Name: "kernels", Here: here, Learned: l.Signature, Match: here == l.Signature})
+	add("envelope", p.Host.Envelope(), l.Envelope)
+	add("condition", p.Host.Condition(), l.Condition)
 	return list
 }

@@ -2,7 +2,6 @@ package tuner
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -86,75 +85,6 @@ func (p Problem) threads() int {
 		return min(p.MaxThreads, p.Host.CPU.UsableCores)
 	}
 	return p.Host.CPU.UsableCores
-}
-
-// Default is the configuration that a tuned one has to beat: what an engine of bitnet.cpp's class does on this host
-// with nobody tuning it. That is one thread for each usable physical core, the AVX2 kernel on x86 (its I2_S path for
-// this class of hosts has no wider one) or the portable one elsewhere, static shares of the rows, no software
-// prefetch, and llama.cpp's n_ubatch of 512 tokens for a prompt; 32 with the portable kernel, which takes as long for
-// each token at any batch, and would take a minute for one sample of 512.
-func (p Problem) Default() Config {
-	p.Layout = DefaultLayout
-	kernel, batch := "mul/"+string(p.Layout)+"/generic", 32
-	for _, k := range p.usable() {
-		if k.Needs == probe.AVX2 {
-			kernel, batch = k.Name, 512
-		}
-	}
-	return p.config(kernel, batch, func(b kernels.Blocking) kernels.Blocking {
-		b.PrefetchBytes = 0
-		return b
-	})
-}
-
-// Heuristic is the configuration chosen from facts alone, before anything was measured here: the kernel that needs
-// the most of what the host has, one thread for each usable physical core, and the kernel's own blocking.
-func (p Problem) Heuristic() Config {
-	if p.Layout == "" {
-		p.Layout = DefaultLayout
-	}
-	batch := 128
-	if p.widest().Needs == 0 {
-		batch = 32
-	}
-	return p.config(p.widest().Name, batch, func(b kernels.Blocking) kernels.Blocking { return b })
-}
-
-// usable are the kernels of the layouts worth trying that this host can run.
-func (p Problem) usable() []kernels.Kernel {
-	layouts := p.layouts()
-	return slices.DeleteFunc(kernels.Usable(p.Host.CPU.Features), func(k kernels.Kernel) bool { return !slices.Contains(layouts, k.Layout) })
-}
-
-// widest is the usable kernel of the layouts worth trying with the most demands.
-func (p Problem) widest() kernels.Kernel { return widestOf(p.usable()) }
-
-// widestOf is the kernel with the most demands: a wider vector unit is faster unless proven otherwise.
-func widestOf(list []kernels.Kernel) kernels.Kernel {
-	best := list[0]
-	for _, k := range list[1:] {
-		if k.Needs > best.Needs {
-			best = k
-		}
-	}
-	return best
-}
-
-func (p Problem) config(kernel string, batch int, adjust func(kernels.Blocking) kernels.Blocking) Config {
-	k, _ := kernels.ByName(kernel)
-	threads := max(1, min(p.Host.CPU.UsablePhysical, p.threads()))
-	of := func(batch int) Setting {
-		return Setting{Kernel: kernel, Threads: threads, Batch: batch, Blocking: adjust(k.Default(batch))}
-	}
-	c := Config{Strategy: CPUOnly, Layout: p.Layout, Decode: of(1), SmallBatch: of(SmallBatchTokens), Prefill: of(batch), Devices: []string{"cpu"}}
-	c.WorkspaceBytes = c.workspace(p.Model)
-	return c
-}
-
-// key stands for the kernel table and the yardstick, which must agree before a stored cost may be compared with a new
-// one: costs are ratios to the yardstick, so another one is another scale.
-func key(yardstick target.Arm) string {
-	return kernels.Signature() + "/" + shortHash(armJSON(yardstick))
 }
 
 func fields(list []probe.Field) map[string]string {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -61,7 +60,7 @@ func (p Problem) proven(snapshot *history.Snapshot, r target.Regime) (RegimeVerd
 func (p Problem) wrong(snapshot *history.Snapshot) []target.Arm {
 	var list []target.Arm
 	for _, c := range p.learned(snapshot) {
-		if c.source == NearHost && !c.received || c.entry.Signature != kernels.Signature() {
+		if c.source == NearHost && !c.received || c.entry.Signature != p.domain().signature() {
 			continue
 		}
 		for _, a := range c.proof.Wrong {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/history/fleet"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 )
 
 // Received is what became of a config that another host of this class proved: it was checked here, bit for bit and then
@@ -235,9 +234,9 @@ func (r *tune) keepReceived(ctx context.Context, h hint, done Received) error {
 		envelope[originField] = "fleet, refused"
 	}
 	return r.store.Publish(ctx, history.Learned{
-		Host: host.Fingerprint(), Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
-		Target: h.entry.Target, Objective: h.entry.Objective, Signature: kernels.Signature(),
-		Identity: fields(host.Identity()), Envelope: envelope, Condition: fields(host.Condition()),
+		Host: r.problem.fingerprint(), Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
+		Target: h.entry.Target, Objective: h.entry.Objective, Signature: r.problem.domain().signature(),
+		Identity: fields(r.problem.identity()), Envelope: envelope, Condition: fields(host.Condition()),
 		Config: config, Certificate: document, MeasuredAt: h.entry.MeasuredAt, Evaluations: h.entry.Evaluations,
 	})
 }

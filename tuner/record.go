@@ -13,7 +13,6 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
-	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -29,12 +28,11 @@ func shortHash(data []byte) string {
 
 // keep takes one trial down.
 func (s *search) keep(a *arm, done bandit.Trial, samples []float64, note string) {
-	k, _ := kernels.ByName(a.arm.Kernel)
 	s.seq++
 	s.pending = append(s.pending, history.Record{
-		Run: s.run, Seq: s.seq, Time: time.Now().UTC(), Host: s.problem.Host.Fingerprint(), Model: s.problem.Model.Fingerprint(),
+		Run: s.run, Seq: s.seq, Time: time.Now().UTC(), Host: s.problem.fingerprint(), Model: s.problem.Model.Fingerprint(),
 		Target: s.problem.Target, Regime: string(s.regime), Config: armJSON(a.arm),
-		Kernel: k.Name, KernelRev: k.Rev, Signature: key(s.baseArm),
+		Kernel: a.arm.Kernel, KernelRev: s.problem.domain().revision(a.arm.Kernel), Signature: s.problem.key(s.baseArm),
 		Status: done.Status.String(), Costs: done.Costs, Samples: samples, Elapsed: done.Elapsed, Note: note,
 	})
 	if !s.now().Before(s.retry) {
@@ -76,8 +74,8 @@ func (s *search) known() ([]bandit.Trial, error) {
 		return nil, err
 	}
 	var trials []bandit.Trial
-	err = s.earlier(s.regime, key(s.baseArm), func(rec history.Record, a target.Arm) {
-		point, inside := pointOf(s.space, a)
+	err = s.earlier(s.regime, s.problem.key(s.baseArm), func(rec history.Record, a target.Arm) {
+		point, inside := s.problem.pointOf(s.space, a)
 		var status bandit.Status
 		if !inside || status.UnmarshalText([]byte(rec.Status)) != nil || status == bandit.OK && busy[rec.Run] {
 			return
@@ -112,7 +110,7 @@ func (r *tune) earlier(regime target.Regime, key string, fn func(history.Record,
 	if r.store == nil {
 		return nil
 	}
-	filter := history.Filter{Host: r.problem.Host.Fingerprint(), Model: r.problem.Model.Fingerprint(), Target: r.problem.Target, Regime: string(regime)}
+	filter := history.Filter{Host: r.problem.fingerprint(), Model: r.problem.Model.Fingerprint(), Target: r.problem.Target, Regime: string(regime)}
 	return r.store.Records(context.Background(), filter, func(rec history.Record) error {
 		var a target.Arm
 		if rec.Signature == key && json.Unmarshal(rec.Config, &a) == nil {
@@ -194,7 +192,7 @@ func (r *tune) save(cert *Certificate, learned *history.Learned) error {
 // record is the run as history keeps it: when it begins, without a certificate, and when it ends.
 func (r *tune) record(cert *Certificate, proof json.RawMessage) history.Run {
 	run := history.Run{
-		ID: r.run, Started: r.started.UTC(), Host: r.problem.Host.Fingerprint(), Model: r.problem.Model.Fingerprint(),
+		ID: r.run, Started: r.started.UTC(), Host: r.problem.fingerprint(), Model: r.problem.Model.Fingerprint(),
 		Target: r.problem.Target, Objective: string(r.problem.Objective), Strategy: r.budget.Strategy, Seed: r.budget.Seed,
 		Budget: r.budget.Time, Facts: r.facts(),
 	}
@@ -213,8 +211,8 @@ func (r *tune) learned(cert *Certificate) *history.Learned {
 	h := r.problem.Host
 	return &history.Learned{
 		Host: cert.Fingerprint, Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
-		Target: r.problem.Target, Objective: string(cert.Objective), Signature: kernels.Signature(),
-		Identity: fields(h.Identity()), Envelope: fields(h.Envelope()), Condition: fields(h.Condition()),
+		Target: r.problem.Target, Objective: string(cert.Objective), Signature: r.problem.domain().signature(),
+		Identity: fields(r.problem.identity()), Envelope: fields(h.Envelope()), Condition: fields(h.Condition()),
 		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations + cert.Known, Curve: r.curve(),
 	}
 }
@@ -225,7 +223,7 @@ func (r *tune) curve() json.RawMessage {
 	curve, heuristic := Curve{}, r.problem.Heuristic()
 	for _, regime := range Regimes {
 		costs := map[target.Arm][]float64{}
-		err := r.earlier(regime, key(heuristic.Arm(regime)), func(rec history.Record, a target.Arm) {
+		err := r.earlier(regime, r.problem.key(heuristic.Arm(regime)), func(rec history.Record, a target.Arm) {
 			costs[a] = append(costs[a], rec.Costs...)
 		})
 		if err != nil {
@@ -249,7 +247,7 @@ func (r *tune) curve() json.RawMessage {
 // facts are all fields of the host's key.
 func (r *tune) facts() map[string]string {
 	h := r.problem.Host
-	return fields(slices.Concat(h.Identity(), h.Envelope(), h.Condition()))
+	return fields(slices.Concat(r.problem.identity(), h.Envelope(), h.Condition()))
 }
 
 // Median is the middle of a list, the mean of the two middle ones of an even number, 0 of none.

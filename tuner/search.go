@@ -221,13 +221,13 @@ func (s *search) starts() []bandit.Point {
 		snapshot = nil // told when the run began
 	}
 	if v, ok := s.problem.proven(snapshot, s.regime); ok && v.Verdict == measure.Adopt {
-		if p, inside := pointOf(s.space, v.Best); inside {
+		if p, inside := s.problem.pointOf(s.space, v.Best); inside {
 			points = append(points, p)
 			s.learned = &v.Best
 		}
 	}
 	for _, a := range s.hinted() {
-		if p, inside := pointOf(s.space, a); inside {
+		if p, inside := s.problem.pointOf(s.space, a); inside {
 			points = append(points, p)
 		}
 	}
@@ -237,7 +237,7 @@ func (s *search) starts() []bandit.Point {
 // tellKnown resumes: the yardstick costs 1 by definition, and whatever earlier runs measured against this very yardstick
 // with this very kernel table is told to the strategy.
 func (s *search) tellKnown() {
-	if p, ok := pointOf(s.space, s.baseArm); ok {
+	if p, ok := s.problem.pointOf(s.space, s.baseArm); ok {
 		s.strategy.Tell(bandit.Trial{Point: p, Status: bandit.OK, Costs: []float64{1, 1, 1, 1}})
 	}
 	trials, err := s.known()
@@ -516,7 +516,7 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 	if a == s.baseArm {
 		return 1
 	}
-	point, _ := pointOf(s.space, a)
+	point, _ := s.problem.pointOf(s.space, a)
 	i, _ := s.space.Index(point)
 	if known := s.arms[i]; known != nil && known.pair != nil && known.pair.Result().Blocks > 0 {
 		return known.pair.Result().Ratio

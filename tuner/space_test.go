@@ -44,16 +44,16 @@ func TestSpaceHoldsOnlyWhatIsPossible(t *testing.T) {
 			}
 			for i := range s.Size() {
 				a := p.ArmAt(s, s.At(i))
-				if err := validateArm(host, r, a); err != nil {
+				if err := p.domain().judge(r, a); err != nil {
 					t.Errorf("%s, %s: %v", name, r, err)
 				}
-				back, ok := pointOf(s, a)
+				back, ok := p.pointOf(s, a)
 				if j, _ := s.Index(back); !ok || j != i {
 					t.Errorf("%s, %s: point %d is arm %+v, which is point %d", name, r, i, a, j)
 				}
 			}
 			for role, c := range map[string]Config{"default": p.Default(), "heuristic": p.Heuristic()} {
-				if _, ok := pointOf(s, c.Arm(r)); !ok && name != "8 MiB left" {
+				if _, ok := p.pointOf(s, c.Arm(r)); !ok && name != "8 MiB left" {
 					t.Errorf("%s, %s: the space lacks the %s %+v", name, r, role, c.Arm(r))
 				}
 			}

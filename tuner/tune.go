@@ -91,8 +91,8 @@ func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certifi
 	}
 	r.join(ctx)
 	defer r.leave()
-	if r.problem.widest().Needs == 0 {
-		r.warn(fmt.Sprintf("no SIMD kernel for layout %s runs on this host: the portable one is slow, and a verdict takes minutes", r.problem.Heuristic().Layout))
+	if cpu, ok := r.problem.domain().(cpuDomain); ok && cpu.widest().Needs == 0 {
+		r.warn(fmt.Sprintf("no SIMD kernel for layout %s runs on this host: the portable one is slow, and a verdict takes minutes", cpu.heuristic().Layout))
 	}
 	r.tell(Event{Phase: "setup", Text: "making random ternary weights of the model's size"})
 	measuring, cancel := r.until(ctx, r.deadline)
@@ -341,7 +341,7 @@ func (r *tune) share(i int) time.Duration {
 func (r *tune) certificate() *Certificate {
 	standard := r.problem.Default()
 	return &Certificate{
-		Model: r.problem.Model.Name, Fingerprint: r.problem.Host.Fingerprint(), Objective: r.problem.Objective,
+		Model: r.problem.Model.Name, Fingerprint: r.problem.fingerprint(), Objective: r.problem.Objective,
 		Target: r.problem.Target, Run: fmt.Sprintf("%016x", r.run),
 		Default: Rated{Config: standard}, Best: Rated{Config: standard}, Budget: r.budget.Time.Seconds(), Note: rateNote,
 		Regimes: []RegimeVerdict{}, Layouts: []LayoutVerdict{}, Inherited: []RegimeVerdict{}, Wrong: []target.Arm{}, Warnings: []string{},
@@ -350,7 +350,7 @@ func (r *tune) certificate() *Certificate {
 
 // finish completes the certificate, keeps what the store did not take before, and publishes.
 func (r *tune) finish(cert *Certificate) error {
-	cert.Best.Config.WorkspaceBytes = cert.Best.Config.workspace(r.problem.Model)
+	cert.Best.Config.WorkspaceBytes = r.problem.workspace(cert.Best.Config)
 	r.tell(Event{Phase: "done", Text: "keeping the result"})
 	return r.publish(cert)
 }

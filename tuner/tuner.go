@@ -232,7 +232,7 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 		return 0, err
 	}
 	n := 0
-	err = store.Records(ctx, history.Filter{Host: p.Host.Fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target},
+	err = store.Records(ctx, history.Filter{Host: p.fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target},
 		func(history.Record) error { n++; return nil })
 	return n, err
 }
