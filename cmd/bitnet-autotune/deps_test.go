@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
+	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"cmd/bitnet-autotune":       {"*"},
 

@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,26 +39,50 @@ type Context struct {
 type Settings map[string]string
 
 // Key is a setting that built-in rules ask for.
-type Key struct{ Name, Values string }
+type Key struct {
+	Name   string
+	Values []string // that it can have; nil: what Meaning says
+	// Meaning is what the value is.
+	Meaning string
+}
 
 // Keys are the settings that the built-in rules know.
 var Keys = []Key{
-	{"mode", "inference or training"},
-	{"device", "cpu, gpu or hybrid"},
-	{"engine", "name of the engine, such as bitnet.cpp"},
-	{"threads", "number of threads"},
-	{"threading", "on or off"},
-	{"batch_size", "sequences or samples at once"},
-	{"prefill_batch", "tokens of a prompt at once (n_ubatch)"},
-	{"layout", "of the ternary weights, such as i2s"},
-	{"kernel", "name of the kernel"},
-	{"quantization", "none, f32, f16, bf16, int8, ternary …"},
-	{"parameters", "weights of the model, where no model is given"},
-	{"precision", "fp32, fp16, bf16, tf32 or int8: of the arithmetic"},
-	{"sequence_length", "tokens of the longest context"},
-	{"attention", "full, sparse, linear, sliding or flash"},
-	{"kv_cache", "on or off"},
-	{"checkpointing", "on or off"},
+	{"mode", []string{"inference", "training"}, "what the model is run for"},
+	{"device", []string{"cpu", "gpu", "hybrid"}, "where it runs"},
+	{"engine", nil, "name of the engine, such as bitnet.cpp"},
+	{"threads", nil, "number of threads"},
+	{"threading", []string{"on", "off"}, "whether there is more than one thread"},
+	{"batch_size", nil, "sequences or samples at once"},
+	{"prefill_batch", nil, "tokens of a prompt at once (n_ubatch)"},
+	{"layout", nil, "of the ternary weights, such as i2s"},
+	{"kernel", nil, "name of the kernel"},
+	{"quantization", nil, "none, f32, f16, bf16, int8, ternary or another"},
+	{"parameters", nil, "number of weights, where no model is given"},
+	{"precision", []string{"fp32", "tf32", "fp16", "bf16", "int8"}, "of the arithmetic"},
+	{"sequence_length", nil, "tokens of the longest context"},
+	{"attention", []string{"full", "flash", "sparse", "sliding", "linear"}, "kind of attention"},
+	{"kv_cache", []string{"on", "off"}, "whether keys and values are kept"},
+	{"checkpointing", []string{"on", "off"}, "whether gradients are checkpointed"},
+}
+
+// Validate reports the first setting that no built-in rule knows, or knows with other values: it would be passed over in
+// silence. Settings for custom rules need not pass.
+func (s Settings) Validate() error {
+	for _, name := range s.keys() {
+		i := slices.IndexFunc(Keys, func(k Key) bool { return k.Name == name })
+		if i < 0 {
+			var names []string
+			for _, k := range Keys {
+				names = append(names, k.Name)
+			}
+			return fmt.Errorf("setting %q: one of %s", name, strings.Join(names, ", "))
+		}
+		if values := Keys[i].Values; values != nil && !slices.Contains(values, s[name]) {
+			return fmt.Errorf("setting %s=%s: one of %s", name, s[name], strings.Join(values, ", "))
+		}
+	}
+	return nil
 }
 
 // Is reports whether the setting is one of values, whatever their case.

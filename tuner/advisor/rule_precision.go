@@ -9,7 +9,7 @@ var precisionRule = row{id: "precision/mixed", category: Hardware, difficulty: C
 	if err != nil || g == nil {
 		return nil, err
 	}
-	if _, err := c.Current.text("precision"); err != nil || !c.Current.Is("precision", "fp32", "f32", "float32") {
+	if _, err := c.Current.text("precision"); err != nil || !c.Current.Is("precision", "fp32") {
 		return nil, err
 	}
 	return &Suggestion{

@@ -467,3 +467,16 @@ type ruleFunc func(*Context) (*Suggestion, error)
 var _ Rule = ruleFunc(nil)
 
 func (f ruleFunc) Check(c *Context) (*Suggestion, error) { return f(c) }
+
+func TestSettingsValidate(t *testing.T) {
+	for want, s := range map[string]Settings{
+		"":                                      {"threads": "8", "mode": "training", "kv_cache": "off", "layout": "i2s"},
+		`setting "thread": one of mode, device`: {"thread": "8"},
+		"setting mode=infer: one of inference, training": {"mode": "infer"},
+	} {
+		err := s.Validate()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", s, err, want)
+		}
+	}
+}
