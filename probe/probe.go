@@ -96,6 +96,11 @@ func Read(fsys fs.FS, in Inputs) (Host, error) {
 // otherWords may stand in BITNET_AUTOTUNE_DISABLE beside the features; they are for other packages.
 var otherWords = []string{"cuda"}
 
+// Disabled reports whether BITNET_AUTOTUNE_DISABLE hides something that is no feature of the CPU: "cuda".
+func Disabled(word string) bool {
+	return slices.ContainsFunc(strings.Split(os.Getenv(disableVariable), ","), func(w string) bool { return strings.TrimSpace(w) == word })
+}
+
 func parseDisabled(words string) (Feature, error) {
 	var disabled Feature
 	for word := range strings.SplitSeq(words, ",") {

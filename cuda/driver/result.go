@@ -11,6 +11,7 @@ const (
 	NotInitialized       Result = 3
 	Deinitialized        Result = 4
 	StubLibrary          Result = 34
+	DeviceUnavailable    Result = 46
 	NoDevice             Result = 100
 	InvalidDevice        Result = 101
 	InvalidImage         Result = 200
@@ -36,7 +37,9 @@ const (
 	LaunchFailed         Result = 719
 	NotPermitted         Result = 800
 	NotSupported         Result = 801
+	SystemNotReady       Result = 802
 	SystemDriverMismatch Result = 803
+	CompatNotSupported   Result = 804
 	CaptureUnsupported   Result = 900
 	Unknown              Result = 999
 )
@@ -49,54 +52,3 @@ func (r Result) Sticky() bool {
 	}
 	return r >= HardwareStackError && r <= LaunchFailed
 }
-
-// Attribute is a property of a device: CUdevice_attribute.
-type Attribute int32
-
-// The attributes that are read.
-const (
-	MaxThreadsPerBlock       Attribute = 1
-	MaxSharedMemoryPerBlock  Attribute = 8
-	TotalConstantMemory      Attribute = 9
-	WarpSize                 Attribute = 10
-	MaxRegistersPerBlock     Attribute = 12
-	ClockRateKHz             Attribute = 13
-	MultiprocessorCount      Attribute = 16
-	MemoryClockRateKHz       Attribute = 36
-	MemoryBusWidthBits       Attribute = 37
-	L2CacheBytes             Attribute = 38
-	MaxThreadsPerMultiproc   Attribute = 39
-	UnifiedAddressing        Attribute = 41
-	CapabilityMajor          Attribute = 75
-	CapabilityMinor          Attribute = 76
-	MaxSharedPerMultiproc    Attribute = 81
-	MaxRegistersPerMultiproc Attribute = 82
-	MaxSharedPerBlockOptin   Attribute = 97
-	VirtualMemorySupported   Attribute = 102
-	MemoryPoolsSupported     Attribute = 115
-)
-
-// FuncAttribute is a property of a function: CUfunction_attribute.
-type FuncAttribute int32
-
-// The function attributes that are read or set.
-const (
-	FuncMaxThreadsPerBlock FuncAttribute = 0
-	FuncStaticSharedBytes  FuncAttribute = 1
-	FuncLocalBytes         FuncAttribute = 3 // spilled registers
-	FuncRegisters          FuncAttribute = 4
-	FuncMaxDynamicShared   FuncAttribute = 8
-)
-
-// JITOption is an option of ModuleLoadDataEx: CUjit_option.
-type JITOption int32
-
-// The options that are given.
-const (
-	JITMaxRegisters  JITOption = 0
-	JITInfoLog       JITOption = 3
-	JITInfoLogBytes  JITOption = 4
-	JITErrorLog      JITOption = 5
-	JITErrorLogBytes JITOption = 6
-	JITOptimization  JITOption = 7
-)

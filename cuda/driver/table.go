@@ -19,7 +19,8 @@ type (
 
 // Table is the part of the CUDA driver API that this project uses, each function with C's arguments: pointers are
 // out-parameters, and a result other than Success leaves them as they were. Load fills it from the library of the
-// machine; a test fills it from a simulator. A nil function is one that this driver does not have.
+// machine; a test fills it from a simulator. A nil function is one that this driver does not have; only those marked
+// optional may be nil.
 //
 // Functions from CtxSynchronize on work in the context that is current on the calling OS thread.
 type Table struct {
@@ -32,37 +33,37 @@ type Table struct {
 	DeviceGetPCIBusID       func(id *byte, size int32, dev DeviceHandle) Result // "0000:81:00.0" and a zero byte
 	DeviceTotalMem          func(bytes *uint64, dev DeviceHandle) Result
 	DeviceGetAttribute      func(value *int32, attribute Attribute, dev DeviceHandle) Result
-	DeviceCanAccessPeer     func(can *int32, dev, peer DeviceHandle) Result
-	DeviceGetDefaultMemPool func(pool *PoolHandle, dev DeviceHandle) Result
+	DeviceCanAccessPeer     func(can *int32, dev, peer DeviceHandle) Result `cuda:"optional"`
+	DeviceGetDefaultMemPool func(pool *PoolHandle, dev DeviceHandle) Result `cuda:"optional"`
 	DevicePrimaryCtxRetain  func(ctx *ContextHandle, dev DeviceHandle) Result
 	DevicePrimaryCtxRelease func(dev DeviceHandle) Result
 	DevicePrimaryCtxReset   func(dev DeviceHandle) Result
 	CtxSetCurrent           func(ctx ContextHandle) Result
 	CtxGetCurrent           func(ctx *ContextHandle) Result
-	GetErrorName            func(result Result) string
-	GetErrorString          func(result Result) string
+	GetErrorName            func(result Result) string `cuda:"optional"`
+	GetErrorString          func(result Result) string `cuda:"optional"`
 
 	CtxSynchronize      func() Result
-	CtxEnablePeerAccess func(peer ContextHandle, flags uint32) Result
+	CtxEnablePeerAccess func(peer ContextHandle, flags uint32) Result `cuda:"optional"`
 	MemGetInfo          func(free, total *uint64) Result
 	MemAlloc            func(p *Ptr, bytes uint64) Result
 	MemFree             func(p Ptr) Result
-	MemAllocHost        func(p *unsafe.Pointer, bytes uint64) Result // pinned
-	MemFreeHost         func(p unsafe.Pointer) Result
-	MemAllocAsync       func(p *Ptr, bytes uint64, stream StreamHandle) Result
-	MemFreeAsync        func(p Ptr, stream StreamHandle) Result
-	MemPoolSetAttribute func(pool PoolHandle, attribute int32, value unsafe.Pointer) Result
-	MemPoolTrimTo       func(pool PoolHandle, keep uint64) Result
+	MemAllocHost        func(p *unsafe.Pointer, bytes uint64) Result                        `cuda:"optional"` // pinned
+	MemFreeHost         func(p unsafe.Pointer) Result                                       `cuda:"optional"`
+	MemAllocAsync       func(p *Ptr, bytes uint64, stream StreamHandle) Result              `cuda:"optional"`
+	MemFreeAsync        func(p Ptr, stream StreamHandle) Result                             `cuda:"optional"`
+	MemPoolSetAttribute func(pool PoolHandle, attribute int32, value unsafe.Pointer) Result `cuda:"optional"`
+	MemPoolTrimTo       func(pool PoolHandle, keep uint64) Result                           `cuda:"optional"`
 
 	// Virtual memory: addresses, physical memory and their connection apart.
-	MemGetAllocationGranularity func(bytes *uint64, prop *MemProp, option uint32) Result
-	MemAddressReserve           func(p *Ptr, bytes, alignment uint64, hint Ptr, flags uint64) Result
-	MemAddressFree              func(p Ptr, bytes uint64) Result
-	MemCreate                   func(handle *MemHandle, bytes uint64, prop *MemProp, flags uint64) Result
-	MemRelease                  func(handle MemHandle) Result
-	MemMap                      func(p Ptr, bytes, offset uint64, handle MemHandle, flags uint64) Result
-	MemUnmap                    func(p Ptr, bytes uint64) Result
-	MemSetAccess                func(p Ptr, bytes uint64, desc *MemAccess, count uint64) Result
+	MemGetAllocationGranularity func(bytes *uint64, prop *MemProp, option uint32) Result                  `cuda:"optional"`
+	MemAddressReserve           func(p *Ptr, bytes, alignment uint64, hint Ptr, flags uint64) Result      `cuda:"optional"`
+	MemAddressFree              func(p Ptr, bytes uint64) Result                                          `cuda:"optional"`
+	MemCreate                   func(handle *MemHandle, bytes uint64, prop *MemProp, flags uint64) Result `cuda:"optional"`
+	MemRelease                  func(handle MemHandle) Result                                             `cuda:"optional"`
+	MemMap                      func(p Ptr, bytes, offset uint64, handle MemHandle, flags uint64) Result  `cuda:"optional"`
+	MemUnmap                    func(p Ptr, bytes uint64) Result                                          `cuda:"optional"`
+	MemSetAccess                func(p Ptr, bytes uint64, desc *MemAccess, count uint64) Result           `cuda:"optional"`
 
 	MemcpyHtoD      func(dst Ptr, src unsafe.Pointer, bytes uint64) Result
 	MemcpyDtoH      func(dst unsafe.Pointer, src Ptr, bytes uint64) Result
@@ -70,7 +71,7 @@ type Table struct {
 	MemcpyHtoDAsync func(dst Ptr, src unsafe.Pointer, bytes uint64, stream StreamHandle) Result
 	MemcpyDtoHAsync func(dst unsafe.Pointer, src Ptr, bytes uint64, stream StreamHandle) Result
 	MemcpyDtoDAsync func(dst, src Ptr, bytes uint64, stream StreamHandle) Result
-	MemcpyPeerAsync func(dst Ptr, dstCtx ContextHandle, src Ptr, srcCtx ContextHandle, bytes uint64, stream StreamHandle) Result
+	MemcpyPeerAsync func(dst Ptr, dstCtx ContextHandle, src Ptr, srcCtx ContextHandle, bytes uint64, stream StreamHandle) Result `cuda:"optional"`
 	MemsetD8Async   func(dst Ptr, value uint8, bytes uint64, stream StreamHandle) Result
 	MemsetD32Async  func(dst Ptr, value uint32, words uint64, stream StreamHandle) Result
 

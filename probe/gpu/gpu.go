@@ -1,4 +1,3 @@
-// Package gpu finds the NVIDIA GPUs of this host and their memory, through NVML.
 package gpu
 
 import (
@@ -6,9 +5,10 @@ import (
 	"time"
 )
 
-// GPU is what is known of one device. Unknown is zero or absent, never invented.
+// GPU is what is known of one device that CUDA can use: a card, or an instance of a card that is split by MIG. Unknown is
+// zero or absent, never invented, and Unknown lists it.
 type GPU struct {
-	Index int    `json:"index"` // NVML's; CUDA may count otherwise, so devices are matched by UUID
+	Index int    `json:"index"` // NVML's, of the card; CUDA may count otherwise, so devices are matched by UUID
 	UUID  string `json:"uuid"`
 	Name  string `json:"name"`
 	PCI   string `json:"pci,omitempty"`
@@ -17,9 +17,35 @@ type GPU struct {
 	Memory
 	Utilization float64 `json:"utilization"` // of its multiprocessors, 0 to 1
 	// BandwidthBytes is what the memory could deliver in a second by its clock and width; 0 unknown.
-	BandwidthBytes uint64 `json:"memory_bandwidth_bytes_per_second,omitempty"`
+	BandwidthBytes     uint64   `json:"memory_bandwidth_bytes_per_second,omitempty"`
+	Clocks             Clocks   `json:"clocks,omitzero"`
+	TemperatureCelsius int      `json:"temperature_celsius,omitempty"`
+	PowerWatts         float64  `json:"power_watts,omitempty"`
+	PowerLimitWatts    float64  `json:"power_limit_watts,omitempty"`
+	Throttled          []string `json:"throttled,omitempty"`  // why the clocks are held down now, such as "sw_power_cap"
+	NVLinks            int      `json:"nvlinks,omitempty"`    // active, to other GPUs or to a switch
+	Peers              []Peer   `json:"peers,omitempty"`      // the other cards
+	MIGParent          string   `json:"mig_parent,omitempty"` // UUID of the card that this is an instance of
 	// Trouble is why the device cannot be used now; "" = it can.
 	Trouble string `json:"trouble,omitempty"`
+	// Unknown names what the driver did not tell, as the fields are called here.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Clocks are in MHz.
+type Clocks struct {
+	SM        int `json:"sm_mhz,omitempty"`
+	Memory    int `json:"memory_mhz,omitempty"`
+	MaxSM     int `json:"max_sm_mhz,omitempty"`
+	MaxMemory int `json:"max_memory_mhz,omitempty"`
+}
+
+// Peer is how another card is reached.
+type Peer struct {
+	UUID     string `json:"uuid"`
+	P2P      string `json:"p2p,omitempty"`      // reading its memory directly: "ok", or why not; "" unknown
+	NVLinks  int    `json:"nvlinks,omitempty"`  // directly between the two
+	Distance string `json:"distance,omitempty"` // on PCI: "board", "switch", "switches", "host_bridge", "node" or "system"
 }
 
 // Memory is what a device has, in bytes, as the driver told at a moment.
@@ -58,6 +84,8 @@ func (c *Capability) UnmarshalText(text []byte) error {
 
 // Survey is what a look at the host's GPUs found.
 type Survey struct {
-	GPUs []GPU  `json:"gpus"`
-	Note string `json:"gpu_note"` // why GPUs is empty, or what could not be read; "" = all is well
+	GPUs   []GPU  `json:"gpus"`
+	Note   string `json:"gpu_note"`             // why GPUs is empty, or what could not be read; "" = all is well
+	Driver string `json:"gpu_driver,omitempty"` // version, such as "550.54.15"
+	CUDA   string `json:"gpu_cuda,omitempty"`   // the newest CUDA that the driver knows, such as "12.4"
 }
