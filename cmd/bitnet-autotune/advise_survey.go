@@ -14,7 +14,6 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
-	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
@@ -62,6 +61,8 @@ func (a *app) survey(ctx context.Context, fsys fs.FS, q adviceRequest) (*survey,
 	}
 	if q.host == "" {
 		s.watch(ctx, fsys, q)
+		found := surveyGPUs(ctx)
+		c.GPUs = &found
 	}
 	if err := s.readMetrics(q.metrics); err != nil {
 		return nil, usage(err)
@@ -74,24 +75,22 @@ func (a *app) survey(ctx context.Context, fsys fs.FS, q adviceRequest) (*survey,
 
 // readHost takes the facts of another machine from a file of the probe verb.
 func (s *survey) readHost(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("--host: %w", err)
-	}
 	var doc struct {
-		probe.Host
-		GPUs *[]gpu.GPU `json:"gpus"`
-		Note string     `json:"gpu_note"`
+		described
+		GPUs json.RawMessage `json:"gpus"` // whether they were looked for
 	}
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return fmt.Errorf("--host %s: %w; want what probe --format json prints", path, err)
+	if err := readJSON("--host", path, &doc); err != nil {
+		return err
 	}
 	if doc.CPU.UsableCores < 1 || doc.Arch == "" {
-		return fmt.Errorf("--host %s: arch and cpu.usable_cores are missing: want what probe --format json prints", path)
+		return usage(fmt.Errorf("--host %s: arch and cpu.usable_cores are missing: want a document of bitnet-autotune probe --format json", path))
 	}
 	s.context.Host = doc.Host
 	if doc.GPUs != nil {
-		s.context.GPUs = &gpu.Survey{GPUs: *doc.GPUs, Note: doc.Note}
+		s.context.GPUs = &doc.Survey
+		if err := json.Unmarshal(doc.GPUs, &doc.Survey.GPUs); err != nil {
+			return usage(fmt.Errorf("--host %s: gpus: %w", path, err))
+		}
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
 	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
+	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device", "history"}, // cuda/memory: one truth of what a GPU has room for
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},

@@ -214,6 +214,9 @@ func (c *Context) usableGPUs() ([]gpu.GPU, error) {
 	if c.GPUs == nil {
 		return nil, &Missing{Part: "GPUs"}
 	}
+	if len(c.GPUs.GPUs) == 0 && c.GPUs.Note != "" {
+		return nil, &Missing{Part: "GPUs: " + c.GPUs.Note}
+	}
 	var list []gpu.GPU
 	for _, g := range c.GPUs.GPUs {
 		if g.Trouble == "" {

@@ -1,0 +1,2 @@
+// Package placement joins what a host can do with what a model needs.
+package placement
