@@ -55,8 +55,12 @@ const (
 	compareConfidence = 0.95
 	// quotaPeriod is the kernel's default period of a CPU quota, cpu.cfs_period_us.
 	quotaPeriod = 100 * time.Millisecond
-	// throttledSample holds several periods, of which a sample that begins anywhere misses a part of one at most.
-	throttledSample = 3 * quotaPeriod
+	// throttledSample holds several periods. A sample is wrong by a part of one period at most, wherever it ends, so that
+	// in the same time fewer longer samples tell more than many short ones.
+	throttledSample = 5 * quotaPeriod
+	// decodeShare is the part of the budget that decoding gets where a prompt is compared as well: it is what a service
+	// does most of its time.
+	decodeShare = 0.7
 )
 
 // comparisonFact is the name under which a run keeps that it compared, and why.
@@ -159,14 +163,18 @@ func (p Problem) changed(c Config, ch Change) Config {
 	return c
 }
 
-// compareRegimes measures each regime in which the two differ, in equal parts of the budget.
+// compareRegimes measures each regime in which the two differ.
 func (r *tune) compareRegimes(ctx context.Context, c *Comparison) {
-	for i, regime := range comparedRegimes {
+	promptToo := c.Original.Arm(target.Prefill) != c.Changed.Arm(target.Prefill)
+	for _, regime := range comparedRegimes {
 		rc := RegimeComparison{Regime: regime, Verdict: measure.Inconclusive, Original: c.Original.Arm(regime), Changed: c.Changed.Arm(regime)}
 		if rc.Original == rc.Changed {
 			continue
 		}
-		end := r.now().Add(r.deadline.Sub(r.now()) / time.Duration(len(comparedRegimes)-i))
+		end := r.deadline
+		if regime == target.Decode && promptToo {
+			end = r.now().Add(time.Duration(decodeShare * float64(r.deadline.Sub(r.now()))))
+		}
 		r.compareRegime(ctx, &rc, end)
 		c.Regimes = append(c.Regimes, rc)
 	}
@@ -396,25 +404,33 @@ func (p Problem) knownOf(ctx context.Context, store *history.Store, regime targe
 }
 
 // knownFrom is the ratio of two costs beside one yardstick. No samples of before stand for the yardstick itself. The errors
-// of the two are independent and add in quadrature.
+// of the two are independent and add in quadrature, on either side.
 func knownFrom(before, after *taken) Known {
-	centre, low, high := measure.Estimate(after.logs, compareConfidence)
-	ratio, half := -centre, max(high-centre, centre-low)
+	a := logInterval(after.logs)
+	down, up := a.up, a.down // a dearer change is a smaller ratio
+	ratio := -a.centre
 	if len(before.logs) > 0 {
-		centre, low, high := measure.Estimate(before.logs, compareConfidence)
-		ratio += centre
-		half = math.Hypot(half, max(high-centre, centre-low))
+		b := logInterval(before.logs)
+		ratio, down, up = ratio+b.centre, math.Hypot(down, b.down), math.Hypot(up, b.up)
 	}
-	if math.IsInf(half, 0) {
+	if math.IsInf(down+up, 0) {
 		return Known{}
 	}
-	k := Known{Ratio: Ratio{Estimate: math.Exp(ratio), Low: math.Exp(ratio - half), High: math.Exp(ratio + half), Confidence: compareConfidence}}
+	k := Known{Ratio: Ratio{Estimate: math.Exp(ratio), Low: math.Exp(ratio - down), High: math.Exp(ratio + up), Confidence: compareConfidence}}
 	runs := maps.Clone(after.runs)
 	maps.Copy(runs, before.runs)
 	for _, id := range slices.Sorted(maps.Keys(runs)) {
 		k.Runs = append(k.Runs, fmt.Sprintf("%016x", id))
 	}
 	return k
+}
+
+// margins is a centre with how far the truth may lie below and above it.
+type margins struct{ centre, down, up float64 }
+
+func logInterval(logs []float64) margins {
+	centre, low, high := measure.Estimate(logs, compareConfidence)
+	return margins{centre, centre - low, high - centre}
 }
 
 // narrower reports whether k is known better than other, of which nothing may be known.

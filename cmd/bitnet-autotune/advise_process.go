@@ -23,7 +23,7 @@ func settingsOf(args []string) (s advisor.Settings, model string) {
 	if len(args) == 0 || !strings.Contains(filepath.Base(args[0]), "llama") {
 		return s, ""
 	}
-	s["mode"] = "inference"
+	s["mode"], s["engine"] = "inference", "llama.cpp"
 	found := map[string]string{}
 	for i := 1; i < len(args); i++ {
 		flag, value, joined := strings.Cut(args[i], "=")

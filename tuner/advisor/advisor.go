@@ -124,7 +124,10 @@ func (a *Advisor) apply(rule row, c *Context, r *Report) {
 		r.Failed = append(r.Failed, Skipped{rule.id, err.Error()})
 		return
 	}
-	if e, ok := c.Evidence[rule.id]; ok {
+	if e, ok := c.Evidence[rule.id]; ok && c.Current["engine"] != "" && !c.parks() {
+		complete.Warnings = append(complete.Warnings, fmt.Sprintf("with this program's own kernels it was measured here: %s of %s (%s); engine %s may do otherwise",
+			e, e.Regime, strings.Join(e.Records, ", "), c.Current["engine"]))
+	} else if ok {
 		if e.High <= 1 {
 			r.Skipped = append(r.Skipped, Skipped{rule.id, fmt.Sprintf("measured here: no gain, %s (%s)", e, strings.Join(e.Records, ", "))})
 			return
@@ -163,7 +166,7 @@ func (rule row) complete(s *Suggestion, c *Context) error {
 	}
 	s.Basis = Estimate
 	s.Digest = s.digest()
-	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil {
+	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil && (c.Current["engine"] == "" || c.parks()) {
 		s.Measure = c.command(s.ID)
 	}
 	s.Steps = append([]string{}, s.Steps...)

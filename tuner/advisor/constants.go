@@ -47,9 +47,15 @@ type Constants struct {
 	CheckpointMemory  float64 `json:"checkpoint_memory_percent" source:"R2.19" unit:"%" doc:"of gradient checkpointing"`
 	CheckpointLatency float64 `json:"checkpoint_latency_percent" source:"R2.19" unit:"%" doc:"that it costs"`
 
-	QuotaLow  float64 `json:"quota_low_ratio" source:"our choice: workers that park lose little" unit:"ratio" doc:"least speed-up of no more threads than the quota"`
-	Quota     float64 `json:"quota_ratio" source:"llmmanorg/llmman#322: 16 threads under a quota of 2" unit:"ratio" doc:"usual speed-up, where threads wait by spinning"`
-	QuotaHigh float64 `json:"quota_high_ratio" source:"ollama/ollama#17916: 8 threads under a quota of 4, 0.27 and 12.07 tokens/s" unit:"ratio" doc:"greatest speed-up reported"`
+	QuotaLow   float64 `json:"quota_low_ratio" source:"measured, 2 threads under a quota of 1: 0.77 with workers that park, 0.97 with workers that spin" unit:"ratio" doc:"least speed-up of no more threads than the quota"`
+	Quota      float64 `json:"quota_ratio" source:"llmmanorg/llmman#322: 16 threads under a quota of 2" unit:"ratio" doc:"usual speed-up, where threads wait by spinning"`
+	QuotaHigh  float64 `json:"quota_high_ratio" source:"ollama/ollama#17916: 8 threads under a quota of 4, 0.27 and 12.07 tokens/s" unit:"ratio" doc:"greatest speed-up reported"`
+	Parked     float64 `json:"parked_ratio" source:"measured with this program's own workers, which park, 2 threads under a quota of 1: 0.83 on a quiet machine, 1.12 on a busy one" unit:"ratio" doc:"usual speed-up, where threads park"`
+	ParkedHigh float64 `json:"parked_high_ratio" source:"the upper ends of the intervals of both" unit:"ratio" doc:"greatest speed-up, where threads park"`
+
+	CrowdLow  float64 `json:"crowd_low_ratio" source:"our choice: workers that park lose little" unit:"ratio" doc:"least speed-up of no more threads than CPUs"`
+	Crowd     float64 `json:"crowd_ratio" source:"measured with workers that spin, 4 threads on 2 CPUs: 21 without a quota, 22 with a quota of 1" unit:"ratio" doc:"usual speed-up, where threads wait by spinning"`
+	CrowdHigh float64 `json:"crowd_high_ratio" source:"measured likewise with matmuls of 20 µs: 300; ollama/ollama#17916 reports 45" unit:"ratio" doc:"greatest speed-up seen"`
 
 	SMTLow  float64 `json:"smt_low_ratio" source:"ggml-org/llama.cpp PR 20020: on POWER8 the second thread gains 22 %" unit:"ratio" doc:"least speed-up of one thread a core"`
 	SMT     float64 `json:"smt_ratio" source:"our choice: a core's ports are full with one thread" unit:"ratio" doc:"usual speed-up"`
@@ -87,7 +93,8 @@ var Defaults = Constants{
 	PrecisionCapability: 8, PrecisionSpeed: 2, PrecisionMemory: -50,
 	FlashCapability: 8, FlashLow: 2, FlashHigh: 4,
 	CheckpointShare: 0.8, CheckpointMemory: -50, CheckpointLatency: 20,
-	QuotaLow: 1, Quota: 4.1, QuotaHigh: 45,
+	QuotaLow: 0.75, Quota: 4.1, QuotaHigh: 45, Parked: 1, ParkedHigh: 1.5,
+	CrowdLow: 1, Crowd: 20, CrowdHigh: 400,
 	SMTLow: 0.82, SMT: 1.1, SMTHigh: 3.6,
 	LayoutCacheShare: 0.5, LayoutLow: 1.15, LayoutHigh: 1.33,
 	BatchFactor: 2,

@@ -50,7 +50,7 @@ type Key struct {
 var Keys = []Key{
 	{"mode", []string{"inference", "training"}, "what the model is run for"},
 	{"device", []string{"cpu", "gpu", "hybrid"}, "where it runs"},
-	{"engine", nil, "name of the engine, such as bitnet.cpp"},
+	{"engine", nil, "name of the engine, such as bitnet.cpp; bitnet-autotune for this program's own kernels"},
 	{"threads", nil, "number of threads"},
 	{"threading", []string{"on", "off"}, "whether there is more than one thread"},
 	{"batch_size", nil, "sequences or samples at once"},

@@ -37,6 +37,14 @@ often depends on another part, and custom rules say it the same way.
 wrong results stays critical: no speed makes up for them. The road not taken, critical for ever, would cry wolf on hosts
 whose engine loses nothing.
 
+2026-11-21: what was measured with this program's own kernels is no evidence of another engine (the setting "engine"): it is
+told beside the estimate and does not replace it. Two threads under a quota of one CPU are as fast as one where workers
+park, and lose twenty times where more of them spin than there are CPUs.
+
+2026-11-21: a quota is rounded down, and advice against the one thread above it is of low impact: with workers that spin and
+a quota of 1.5, 2 threads made 1.4 times the tokens of one, while with a quota of 1 they made 0.86 times. Whether the part
+of a CPU is worth it only a measurement tells.
+
 2026-11-21: impact goes by the estimate of a range, the greatest among its figures. The low end would call nearly all
 advice low, the high end nearly all of it high.
 

@@ -290,6 +290,19 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// What was measured with this program's own kernels is told beside the estimate for another engine, and replaces nothing.
+func TestEvidenceOfAnotherEngine(t *testing.T) {
+	c := contextWith(current("threads", "8", "engine", "llama.cpp"), quota(2))
+	c.Evidence = map[string]Evidence{"threads/above-quota": {Ratio: 0.83, Low: 0.77, High: 0.92, Confidence: 0.95, Regime: "decode", Records: []string{"run 1"}}}
+	s, ok := report(t, Options{}, c).Find("threads/above-quota")
+	if !ok || s.Basis != Estimate || s.Impact != Critical {
+		t.Fatalf("%+v, want the estimate", s)
+	}
+	if want := "measured here: 0.830x, 95 % interval 0.770-0.920 of decode (run 1); engine llama.cpp may do otherwise"; !strings.Contains(strings.Join(s.Warnings, "; "), want) {
+		t.Errorf("warnings %q, want %q", s.Warnings, want)
+	}
+}
+
 // R2.32: repeats keep their id, so that they can be silenced.
 func TestSilence(t *testing.T) {
 	loud := report(t, Options{}, busy())

@@ -4,7 +4,7 @@ package advisor
 var builtins = []row{
 	attentionRule, fragmentationRule, quantizationRule, threadingRule, fusionRule, cacheRule, batchRule, precisionRule,
 	flashRule, checkpointingRule,
-	quotaRule, smtRule, layoutRule, learnedBatchRule, remoteRule, hugePagesRule, governorRule, throttledRule, idleGPURule,
+	quotaRule, crowdRule, smtRule, layoutRule, learnedBatchRule, remoteRule, hugePagesRule, governorRule, throttledRule, idleGPURule,
 	knownBadRule,
 }
 

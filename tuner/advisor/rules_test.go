@@ -178,11 +178,15 @@ var ruleCases = map[string]ruleCase{
 		"inference":           {current("mode", "inference", "device", "gpu"), card(8, 0, 0, 0), memory(1, 79<<30)},
 		"checkpoints already": {current("mode", "training", "device", "gpu", "checkpointing", "on"), card(8, 0, 0, 0), memory(1, 79<<30)},
 	}, []edit{current("mode", "training")}, High, Improvement{Memory: exactly(-50), Latency: exactly(20)}},
-	"threads/above-quota": {"users 2", []edit{current("threads", "2"), quota(1.99)}, map[string][]edit{
+	"threads/above-quota": {"users 2", []edit{current("threads", "3"), quota(2)}, map[string][]edit{
 		"at the quota": {current("threads", "2"), quota(2)},
-		"no quota":     {current("threads", "64")},
+		"no quota":     {current("threads", "32")},
 		"one thread":   {current("threads", "1"), quota(0.5)},
-	}, []edit{}, Critical, Improvement{Speed: &Range{1, 4.1, 45}}},
+	}, []edit{}, Critical, Improvement{Speed: &Range{0.75, 4.1, 45}}},
+	"threads/above-cpus": {"users 2", []edit{current("threads", "33")}, map[string][]edit{
+		"as many as CPUs":  {current("threads", "32")},
+		"the quota speaks": {current("threads", "33"), quota(2)},
+	}, []edit{}, Critical, Improvement{Speed: &Range{1, 20, 400}}},
 	"threads/smt-siblings": {"users 3", []edit{current("threads", "17")}, map[string][]edit{
 		"one a core":           {current("threads", "16")},
 		"SMT off":              {current("threads", "17"), host(func(h *probe.Host) { h.CPU.ThreadsPerCore = 1 })},
@@ -301,6 +305,7 @@ func TestChanges(t *testing.T) {
 		want  Settings
 	}{
 		{"threads/above-quota", []edit{current("threads", "8"), quota(2.5)}, Settings{"threads": "2"}},
+		{"threads/above-cpus", []edit{current("threads", "64")}, Settings{"threads": "32"}},
 		{"threads/above-quota", []edit{current("threads", "2"), quota(0.5)}, Settings{"threads": "1"}},
 		{"threads/smt-siblings", []edit{current("threads", "32")}, Settings{"threads": "16"}},
 		{"threads/off", []edit{current("threads", "1")}, Settings{"threads": "16"}},
@@ -319,6 +324,32 @@ func TestChanges(t *testing.T) {
 		// R2.24: what our own knobs settle names the command that measures it.
 		if !strings.HasPrefix(s.Measure, "bitnet-autotune advise --model bitnet-b1.58-large --current ") || !strings.HasSuffix(s.Measure, " --try "+test.id) {
 			t.Errorf("%s: measure with %q", test.id, s.Measure)
+		}
+	}
+}
+
+// What is expected of no more threads than the quota depends on how far above it they are, and on how the engine waits.
+func TestQuotaGains(t *testing.T) {
+	for name, test := range map[string]struct {
+		edits  []edit
+		impact Impact
+		want   Range
+	}{
+		"a part of a CPU":              {[]edit{current("threads", "2"), quota(1.5)}, Low, Range{0.5, 1, 45}},
+		"half a CPU":                   {[]edit{current("threads", "2"), quota(0.5)}, Critical, Range{0.75, 4.1, 45}},
+		"more threads than CPUs":       {[]edit{current("threads", "33"), quota(4)}, Critical, Range{1, 20, 400}},
+		"an engine that parks":         {[]edit{current("threads", "4", "engine", "bitnet-autotune"), quota(2)}, Low, Range{0.75, 1, 1.5}},
+		"an engine that spins":         {[]edit{current("threads", "4", "engine", "llama.cpp"), quota(2)}, Critical, Range{0.75, 4.1, 45}},
+		"parks, more than CPUs":        {[]edit{current("threads", "33", "engine", "bitnet-autotune"), quota(2)}, Low, Range{0.75, 1, 1.5}},
+		"parks, rounded down from 1.5": {[]edit{current("threads", "3", "engine", "bitnet-autotune"), quota(1.5)}, Low, Range{0.5, 1 / 1.5, 1.5}},
+	} {
+		s, skipped := adviseOne(t, "threads/above-quota", contextWith(test.edits...))
+		if s == nil {
+			t.Errorf("%s: nothing (%s)", name, skipped)
+			continue
+		}
+		if diff := cmp.Diff(test.want, *s.Expected.Speed); diff != "" || s.Impact != test.impact {
+			t.Errorf("%s: impact %s, want %s; speed (-want +got):\n%s", name, s.Impact, test.impact, diff)
 		}
 	}
 }
