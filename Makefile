@@ -13,7 +13,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check paranoid stress race lint generate generate-check cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
+.PHONY: help build tune test check paranoid stress race lint generate generate-check ptx ptx-check simulate cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ test: ## run the tests (Go and gcc are enough, under 3 minutes on 2 cores)
 	$(GO) test $$($(GO) list ./... | grep -v /cmd/)
 	$(GO) test ./cmd/... # alone, since its scripts measure
 
-check: lint race stress generate-check cross emulate browser fuzz ## everything that CI asks: race detector, linters, generated code, cross builds, a browser, fuzz seeds
+check: lint race stress generate-check simulate cross emulate browser fuzz ## everything that CI asks: race detector, linters, generated code, CUDA kernels, cross builds, a browser, fuzz seeds
 
 # The hard tests of the history, each of which prints a line with what it counted. A stage of them can be run alone, and
 # each figure set: make paranoid STAGES=TestKilled KILLS=5000
@@ -70,7 +70,16 @@ lint: ## gofmt, go vet, staticcheck
 generate: ## regenerate the assembly from its generators
 	$(GO) generate ./kernels/...
 
-generate-check: ## the committed assembly is what its generators make
+ptx: ## compile the CUDA kernels to PTX (clang-19, no CUDA toolkit)
+	$(GO) test ./cuda/kernels -count 1 -run TestPTXIsWhatTheCompilerMakes -ptx=update
+
+ptx-check: ## the committed PTX is what clang-19 makes of the CUDA kernels
+	BITNET_AUTOTUNE_REQUIRE=clang $(GO) test ./cuda/kernels -count 1 -run TestPTXIsWhatTheCompilerMakes -ptx=check
+
+simulate: ## run every CUDA kernel on every case in the interpreter of PTX
+	$(GO) test ./cuda/kernels -count 1 -timeout 30m -run 'Equal' -full
+
+generate-check: ptx-check ## the committed assembly and PTX are what their generators make
 	$(GO) generate ./kernels/...
 	git diff --exit-code -- kernels
 	@test -z "$$(git status --porcelain -- kernels)" || { echo "not committed:"; git status --porcelain -- kernels; exit 1; }
@@ -123,10 +132,11 @@ bench: ## the Go benchmarks of every package
 cover: ## test coverage by package
 	$(GO) test -cover ./...
 
-deps: ## download the Go modules, and install what make check needs from Debian's packages (as root): emulators, a browser, etcd
+deps: ## download the Go modules, and install what make check needs from Debian's packages (as root): emulators, clang, a browser, etcd
 	$(GO) mod download
 	cd kernels/_asm && $(GO) mod download
 	kernels/_emulate/install.sh
+	cuda/kernels/_ptx/install.sh
 	experiments/report/_browser/install.sh
 	history/fleet/_etcd/install.sh
 

@@ -65,10 +65,13 @@ func (h Host) Condition() []Field {
 	}
 }
 
-// Fingerprint is the first 128 bits of the SHA-256 of Identity, as 32 hexadecimal digits.
-func (h Host) Fingerprint() string {
+// Fingerprint is that of Identity.
+func (h Host) Fingerprint() string { return Fingerprint(h.Identity()) }
+
+// Fingerprint is the first 128 bits of the SHA-256 of an identity, as 32 hexadecimal digits.
+func Fingerprint(identity []Field) string {
 	var b strings.Builder
-	for _, f := range h.Identity() {
+	for _, f := range identity {
 		fmt.Fprintf(&b, "%s=%q\n", f.Name, f.Value)
 	}
 	sum := sha256.Sum256([]byte(b.String()))

@@ -18,8 +18,13 @@ const SmallBatchTokens = 8
 // Strategy says where the ternary matmuls run.
 type Strategy string
 
-// CPUOnly runs every matmul on the CPU.
-const CPUOnly Strategy = "cpu_only"
+// The strategies. Auto is only ever asked for: an answer is one of the others.
+const (
+	CPUOnly Strategy = "cpu_only" // every matmul on the CPU
+	GPUOnly Strategy = "gpu_only" // every matmul on a GPU
+	Hybrid  Strategy = "hybrid"   // the first layers on a GPU, which cannot hold all of them, and the rest on the CPU
+	Auto    Strategy = "auto"     // the best of these, by measurement
+)
 
 // Config is what a deployment needs to know to run a model on a host: one setting per regime over one layout.
 type Config struct {
@@ -39,6 +44,7 @@ type Setting struct {
 	Threads  int              `json:"threads"`
 	Batch    int              `json:"batch"`
 	Blocking kernels.Blocking `json:"blocking"`
+	Launch   target.Launch    `json:"launch,omitzero"`
 }
 
 // setting returns the setting of a regime for reading and writing.
@@ -57,12 +63,12 @@ func (c *Config) setting(r target.Regime) *Setting {
 // Arm returns the setting of a regime as a target measures it.
 func (c Config) Arm(r target.Regime) target.Arm {
 	s := c.setting(r)
-	return target.Arm{Layout: c.Layout, Kernel: s.Kernel, Threads: s.Threads, Batch: s.Batch, Blocking: s.Blocking}
+	return target.Arm{Layout: c.Layout, Kernel: s.Kernel, Threads: s.Threads, Batch: s.Batch, Blocking: s.Blocking, Launch: s.Launch}
 }
 
 // with returns c with the setting of a regime replaced by arm.
 func (c Config) with(r target.Regime, arm target.Arm) Config {
-	*c.setting(r) = Setting{Kernel: arm.Kernel, Threads: arm.Threads, Batch: arm.Batch, Blocking: arm.Blocking}
+	*c.setting(r) = Setting{Kernel: arm.Kernel, Threads: arm.Threads, Batch: arm.Batch, Blocking: arm.Blocking, Launch: arm.Launch}
 	return c
 }
 

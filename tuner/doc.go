@@ -34,6 +34,9 @@ the best shows a large gain over that default and none over the heuristic; the c
 Costs are ratios to the heuristic and only comparable with the same heuristic and kernel table, so a record of another
 kernel table or another heuristic (the limits of the container changed) is kept but not told to a strategy.
 
+An answer from facts is for the load of the moment at which a Tuner first looked at the host: a service that starts on a busy
+host decodes with few threads until it is restarted or tuned.
+
 # Decisions
 
 2026-11-21: The regimes are searched one after the other and not as one product space: no knob of one changes the cost
@@ -47,6 +50,12 @@ the weights for decode and another for prefill, doubles the memory for what is a
 
 2026-11-21: Weights that fit the last-level cache are read once, untimed, before every sample: two layouts in turn would
 evict each other, and a service that decodes token after token finds its weights where the token before left them.
+
+2026-11-21: Where nothing was learned, the threads of decoding and of small batches follow the load (package device), those
+of a prompt do not. With one core of two kept busy by another process, 1 thread decoded bitnet-b1.58-large 1.4 times as
+fast as 2 (58, 60 against 44, 41 tokens/s in interleaved seconds of one run), since each matmul waits for the slower
+thread; prompts were 1.0 to 1.2 times as fast with 2, and with two busy cores 1.3 to 1.6 times. The heuristic that
+costs are ratios to stays free of load, or the log of a busy hour would be on another scale.
 
 2026-11-21: A trial's cost is the ratio to the heuristic of the same few milliseconds, not a time. A time would carry the
 host's drift into the comparison of arms measured seconds apart. Pairing with the default instead spent four fifths of

@@ -2,6 +2,8 @@ package tuner
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -12,6 +14,7 @@ import (
 // The kinds of target, as Problem.Target, the history and the command name them.
 const (
 	targetCPU  = "cpu"
+	targetCUDA = "cuda"
 	targetAuto = "auto" // what a Budget may ask for besides: the best of the others, by measurement
 )
 
@@ -54,6 +57,9 @@ type kernelTable interface {
 
 // domain returns what p means on its target.
 func (p Problem) domain() domain {
+	if p.Target == targetCUDA {
+		return cudaDomain{p}
+	}
 	return cpuDomain{p}
 }
 
@@ -103,6 +109,23 @@ func (p Problem) workspace(c Config) int64 {
 	return most
 }
 
+// completed fills in what follows from the settings of c.
+func (p Problem) completed(c Config) Config {
+	c.WorkspaceBytes = p.workspace(c)
+	if p.Target != targetCUDA {
+		c.Devices = []string{targetCPU}
+		return c
+	}
+	if p.Card != nil {
+		c.Devices = []string{p.Card.UUID}
+	}
+	if p.Card != nil && p.Card.TotalBytes > 0 {
+		need := float64(p.layoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
+		c.GPUMemoryFraction = math.Ceil(need*1000) / 1000
+	}
+	return c
+}
+
 // validate reports the first field of c that is not possible on the target.
 func (p Problem) validate(c Config) error {
 	if want := p.Default().Strategy; c.Strategy != want {
@@ -125,8 +148,25 @@ func (p Problem) key(yardstick target.Arm) string {
 	return p.domain().signature() + "/" + shortHash(armJSON(yardstick))
 }
 
-// identity is what makes the machine the one that something was learned on.
-func (p Problem) identity() []probe.Field { return p.Host.Identity() }
+// identity is what makes the machine the one that something was learned on: on a GPU, also that.
+func (p Problem) identity() []probe.Field {
+	list := p.Host.Identity()
+	if p.Target != targetCUDA || p.Card == nil {
+		return list
+	}
+	c := p.Card
+	return append(list,
+		probe.Field{Name: "gpu", Value: c.Name},
+		probe.Field{Name: "gpu_capability", Value: c.Capability.String()},
+		probe.Field{Name: "gpu_memory_gib", Value: strconv.FormatUint(c.TotalBytes>>30, 10)},
+		probe.Field{Name: "gpu_driver", Value: strconv.Itoa(c.DriverVersion)},
+	)
+}
 
 // fingerprint stands for identity.
-func (p Problem) fingerprint() string { return p.Host.Fingerprint() }
+func (p Problem) fingerprint() string {
+	if p.Target != targetCUDA || p.Card == nil {
+		return p.Host.Fingerprint()
+	}
+	return probe.Fingerprint(p.identity())
+}

@@ -117,9 +117,8 @@ func (d cpuDomain) config(kernel string, batch int, adjust func(kernels.Blocking
 	of := func(batch int) Setting {
 		return Setting{Kernel: kernel, Threads: threads, Batch: batch, Blocking: adjust(k.Default(batch))}
 	}
-	c := Config{Strategy: CPUOnly, Layout: d.p.Layout, Decode: of(1), SmallBatch: of(SmallBatchTokens), Prefill: of(batch), Devices: []string{"cpu"}}
-	c.WorkspaceBytes = d.p.on(targetCPU).workspace(c)
-	return c
+	c := Config{Strategy: CPUOnly, Layout: d.p.Layout, Decode: of(1), SmallBatch: of(SmallBatchTokens), Prefill: of(batch)}
+	return d.p.on(targetCPU).completed(c)
 }
 
 // in is the domain bound to one layout.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	gpukernels "github.com/bitnet-autotune/bitnet-autotune/cuda/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -51,9 +52,13 @@ func (p Problem) held() []kernels.Layout {
 // layoutBytes is what all ternary weights take in a layout.
 func (p Problem) layoutBytes(layout kernels.Layout) int64 {
 	format, _ := kernels.FormatOf(layout)
+	bytes := format.Bytes
+	if p.Target == targetCUDA {
+		bytes = func(n, k int) int { return gpukernels.Bytes(layout, n, k) }
+	}
 	var sum int64
 	for _, s := range p.Model.Shapes {
-		sum += int64(s.Count) * int64(format.Bytes(s.N, s.K))
+		sum += int64(s.Count) * int64(bytes(s.N, s.K))
 	}
 	return sum
 }

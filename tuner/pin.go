@@ -20,6 +20,11 @@ func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string)
 	if err != nil {
 		return err
 	}
+	if p = p.on(config.target()); p.Target == targetCUDA {
+		if p.Card, err = t.card(""); err != nil {
+			return fmt.Errorf("pin: %w", err)
+		}
+	}
 	if err := p.validate(config); err != nil {
 		return fmt.Errorf("pin: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -45,6 +46,8 @@ type Plan struct {
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
+	// Device says how strategy, threads, batch and memory follow from facts; nil unless the source is Heuristic.
+	Device *device.Decision `json:"device,omitempty"`
 }
 
 // candidate is something a plan can be made of, with the reason it was or was not taken.
@@ -97,7 +100,7 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
 		}
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.sound(wrong)},
+	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot),
 		reason: "chosen from host and model facts alone: " + missed})
 }
 
@@ -110,12 +113,25 @@ func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 		c := candidate{source: Pinned, ok: true, reason: fmt.Sprintf("pinned by %s on %s", pin.By, pin.At.Format(time.DateOnly))}
 		if err := json.Unmarshal(pin.Config, &c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config does not parse: "+err.Error()
-		} else if err := p.validate(c.plan.Config); err != nil {
+		} else if err := p.on(c.plan.Config.target()).validate(c.plan.Config); err != nil {
 			c.ok, c.reason = false, "the pinned config is not possible here: "+err.Error()
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// pin is the pinned config of p's model, if it has one that parses.
+func (p Problem) pin(snapshot *history.Snapshot) (Config, bool) {
+	if snapshot == nil {
+		return Config{}, false
+	}
+	for _, c := range p.pinned(snapshot) {
+		if c.plan.Config.Strategy != "" {
+			return c.plan.Config, true
+		}
+	}
+	return Config{}, false
 }
 
 // learned turns every learned config for this model and target into a candidate, the surest first: for this very host
@@ -267,10 +283,12 @@ func (r Ratio) widened(times float64) Ratio {
 	return r
 }
 
-// crosses reports whether a differing identity field makes another host's config meaningless here.
+// crosses reports whether a differing identity field makes another host's config meaningless here. Another card does;
+// another driver of the same card does not.
 func crosses(identity []string) bool {
 	for _, name := range identity {
-		if name == "os" || name == "arch" || name == "cpu_vendor" {
+		switch name {
+		case "os", "arch", "cpu_vendor", "gpu", "gpu_capability", "gpu_memory_gib":
 			return true
 		}
 	}
@@ -301,8 +319,7 @@ func (p Problem) rebound(c Config, l history.Learned) Config {
 			s.Threads = curve.best(r, p.threads())
 		}
 	}
-	c.WorkspaceBytes = p.workspace(c)
-	return c
+	return p.completed(c)
 }
 
 // best is the cheapest thread count of a regime within a bound, the bound itself where nothing is known.
@@ -367,7 +384,9 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if t.prior.err != nil {
 		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
 	}
+	p, note := t.answering(p, snapshot)
 	e.Plan = p.plan(snapshot)
+	e.Plan.Reason += note
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)

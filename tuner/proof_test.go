@@ -174,7 +174,7 @@ func TestWinner(t *testing.T) {
 		"an adopted one beats a lucky one":   {nil, []contender{duel(1, 1.5, 0.9, 2.5), duel(2, 1.1, 1.05, 1.15)}, 2, measure.Adopt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &search{learned: c.learned}
+			s := &search{tune: &tune{}, learned: c.learned}
 			if got := s.winner(c.duels); got.arm.Threads != c.want || got.verdict != c.verdict {
 				t.Errorf("contender %d with %s, want %d with %s", got.arm.Threads, got.verdict, c.want, c.verdict)
 			}

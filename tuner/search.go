@@ -260,6 +260,9 @@ func (s *search) explore(ctx context.Context) {
 		case ctx.Err() != nil:
 			s.verdict.Stopped = s.ended(ctx, "")
 			return
+		case s.lost() != nil:
+			s.verdict.Stopped = "the target was lost: " + s.lost().Error()
+			return
 		case !s.now().Before(s.searchEnd):
 			s.verdict.Stopped = "the time for searching was used up"
 			return
@@ -526,7 +529,7 @@ func (s *search) overHeuristic(a target.Arm) float64 {
 
 // winner is the fastest of those that are proven better; where none is, of those that are undecided, since a gain is then
 // not ruled out; else of all. Others that the duel cannot tell from it are as good: then what an earlier run proved
-// stays, else the strategy's order decides, which rests on all evidence and not on the luck of one duel. So the same host
+// stays, else on a GPU the smaller workspace, else the strategy's order decides, which rests on all evidence and not on the luck of one duel. So the same host
 // mostly gives the same answer. And what an earlier run proved is not replaced by a slower arm because this run could
 // not prove it again.
 func (s *search) winner(duels []contender) contender {
@@ -548,6 +551,11 @@ func (s *search) winner(duels []contender) contender {
 		}
 	}
 	tied := slices.DeleteFunc(group, func(d contender) bool { return d.comparison.Ratio < fastest.comparison.Low })
+	if s.problem.Target == targetCUDA { // where memory is what a model and its users compete for
+		return slices.MinFunc(tied, func(a, b contender) int {
+			return cmp.Compare(s.problem.domain().workspace(a.arm), s.problem.domain().workspace(b.arm))
+		})
+	}
 	return tied[0]
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure/measuretest"
@@ -18,6 +19,7 @@ type simulated struct {
 	host *measuretest.Simulator
 	cost func(target.Regime, target.Arm) time.Duration
 	err  func(target.Regime, target.Arm) error
+	cuda func() (*driver.Driver, error) // of the simulated host; nil = it has no driver
 
 	mu   sync.Mutex
 	seen map[target.Arm]int
@@ -55,7 +57,7 @@ func (s *simulated) open(t *testing.T, store string, seed uint64) *Tuner {
 	s.seen = map[target.Arm]int{}
 	begin := time.Now()
 	tuner, err := Open(Options{
-		Store: store, Host: fourCores(),
+		Store: store, Host: fourCores(), CUDA: s.driver,
 		Now: func() time.Time { return begin.Add(s.host.Now()) },
 		Rig: func(context.Context, Problem, uint64) (Rig, error) {
 			return Rig{Target: s, Timer: s.host.Timer(seed)}, nil
@@ -66,6 +68,14 @@ func (s *simulated) open(t *testing.T, store string, seed uint64) *Tuner {
 	}
 	t.Cleanup(func() { tuner.Close() })
 	return tuner
+}
+
+// driver is that of the simulated host's GPUs.
+func (s *simulated) driver() (*driver.Driver, error) {
+	if s.cuda == nil {
+		return nil, &driver.Error{Op: "dlopen libcuda.so.1", Kind: driver.ErrNoDriver, Hint: "no such file"}
+	}
+	return s.cuda()
 }
 
 // flat is a surface on which nothing matters.

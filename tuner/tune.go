@@ -19,7 +19,8 @@ import (
 type Budget struct {
 	Time       time.Duration  // everything included: setting up, searching, the final duel
 	Objective  Objective      // "" = ObjectiveMixed
-	Target     string         // "" or "auto" = the best target this build has for the host: "cpu"
+	Target     string         // "cpu", "cuda", or "" or "auto" = both where there is a GPU, and the better one by measurement
+	Device     string         // UUID of the GPU; "" = the one with the most memory
 	Strategy   string         // "" = bandit's "auto"
 	Seed       uint64         // of search and of the random weights
 	Layout     kernels.Layout // "" = any
@@ -33,7 +34,7 @@ var ErrBadBudget = errors.New("tune")
 
 // Event is what a run tells while it works.
 type Event struct {
-	Phase       string // "fleet", "setup", "search", "duel", "roofline", "done"
+	Phase       string // "gpu", "fleet", "setup", "search", "duel", "placement", "roofline", "done"
 	Regime      target.Regime
 	Text        string  // what happened, for a log line
 	Incumbent   string  // the best arm so far; "" unknown
@@ -62,6 +63,7 @@ type tune struct {
 	newWrong bool             // by this run
 	retry    time.Time        // when the store is offered them again after it refused
 	warnings []string
+	rival    *Certificate // what this run's answer is to be compared with: that of the CPU; nil = nothing
 
 	hints []hint       // what other hosts of this class proved
 	claim *fleet.Claim // this host's turn to tune for its class, if it has it
@@ -74,10 +76,19 @@ type tune struct {
 // When ctx ends, everything measured is kept and the certificate says what could be decided by then; so a nil error
 // goes with an Interrupted certificate.
 func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certificate, error) {
+	if budget.Target == "" || budget.Target == targetAuto {
+		return t.tuneBest(ctx, model, budget)
+	}
+	return t.tuneOn(ctx, model, budget, nil)
+}
+
+// tuneOn is Tune on one target. rival is what the answer is compared with at the end; nil = nothing.
+func (t *Tuner) tuneOn(ctx context.Context, model string, budget Budget, rival *Certificate) (*Certificate, error) {
 	r, err := t.newTune(ctx, model, budget)
 	if err != nil {
 		return nil, err
 	}
+	r.rival = rival
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
@@ -142,7 +153,9 @@ func (r *tune) disprove(a target.Arm, err error) {
 }
 
 // bounded reports whether the run may not use all of the host, so that its result holds for less than that.
-func (r *tune) bounded() bool { return r.problem.threads() < r.problem.Host.CPU.UsableCores }
+func (r *tune) bounded() bool {
+	return r.problem.Target == targetCPU && r.problem.threads() < r.problem.Host.CPU.UsableCores
+}
 
 func (r *tune) warn(text string) { r.warnings = append(r.warnings, text) }
 
@@ -200,6 +213,11 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 	if err := p.apply(b); err != nil {
 		return nil, err
 	}
+	if p.Target == targetCUDA {
+		if p.Card, err = t.card(b.Device); err != nil {
+			return nil, fmt.Errorf("tune: target %s: %w", p.Target, err)
+		}
+	}
 	now := t.opt.Now()
 	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
 }
@@ -232,10 +250,12 @@ func (p *Problem) apply(b Budget) error {
 		return fmt.Errorf("%w: strategy %q: one of %v", ErrBadBudget, b.Strategy, bandit.Names())
 	}
 	switch b.Target {
-	case "", "auto", "cpu":
-		p.Target = "cpu"
+	case "", targetAuto, targetCPU:
+		p.Target = targetCPU
+	case targetCUDA:
+		p.Target = targetCUDA
 	default:
-		return fmt.Errorf("%w: target %q: this build measures cpu (auto picks it)", ErrBadBudget, b.Target)
+		return fmt.Errorf("%w: target %q: one of %s, %s, %s", ErrBadBudget, b.Target, targetCPU, targetCUDA, targetAuto)
 	}
 	return nil
 }
@@ -268,6 +288,7 @@ func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
 		return nil, errors.Join(failures...)
 	}
 	r.settle(ctx, searches, cert)
+	r.place(measuring, cert)
 	r.roofline(measuring, cert)
 	cert.Interrupted, cert.NoiseFloor = ctx.Err() != nil, r.floor
 	return cert, r.finish(cert)
@@ -334,7 +355,7 @@ func (r *tune) share(i int) time.Duration {
 	if rest == 0 {
 		return 0
 	}
-	left := r.deadline.Sub(r.now()) - rooflineTime(r.budget.Time)
+	left := r.deadline.Sub(r.now()) - rooflineTime(r.budget.Time) - r.placementTime()
 	return time.Duration(max(1, float64(left)*r.problem.Objective.share(Regimes[i])/rest))
 }
 
@@ -350,7 +371,7 @@ func (r *tune) certificate() *Certificate {
 
 // finish completes the certificate, keeps what the store did not take before, and publishes.
 func (r *tune) finish(cert *Certificate) error {
-	cert.Best.Config.WorkspaceBytes = r.problem.workspace(cert.Best.Config)
+	cert.Best.Config = r.problem.completed(cert.Best.Config)
 	r.tell(Event{Phase: "done", Text: "keeping the result"})
 	return r.publish(cert)
 }
@@ -411,9 +432,12 @@ func (r *tune) againstReading(ctx context.Context, cpu *target.CPU, arm target.A
 }
 
 func (r *tune) tell(e Event) {
-	if r.tuner.opt.Progress == nil {
-		return
-	}
 	e.Left = max(0, r.deadline.Sub(r.now()))
-	r.tuner.opt.Progress(e)
+	r.tuner.progress(e)
+}
+
+func (t *Tuner) progress(e Event) {
+	if t.opt.Progress != nil {
+		t.opt.Progress(e)
+	}
 }

@@ -12,9 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -28,8 +31,18 @@ type Options struct {
 	Prior string
 	// Fleet is where hosts share what they learned. If nil, this one keeps it to itself. Plan never asks it.
 	Fleet Fleet
+	// CUDA opens the driver of this host's GPUs; it is called at most once, and only where a GPU is asked for or something was
+	// learned on one. If nil, the driver of this machine.
+	CUDA func() (*driver.Driver, error)
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
+	// Device turns facts into an answer where nothing was learned: its constants and overrides. What it may run and what was
+	// measured, a Tuner knows itself.
+	Device device.Options
+	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
+	Context int
+	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	GPUs func(context.Context) gpu.Survey
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
 	Progress func(Event)
 	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.
@@ -58,6 +71,7 @@ type Tuner struct {
 
 	mu    sync.RWMutex
 	host  *probe.Host // nil until it was probed
+	gpus  gpus
 	plans map[string]*remembered
 }
 
@@ -74,23 +88,36 @@ const fresh = time.Second
 // Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
 // to keep.
 func Open(opt Options) (*Tuner, error) {
+	if err := opt.Device.Validate(); err != nil {
+		return nil, err
+	}
 	simulated := opt.Now != nil
 	if !simulated {
 		opt.Now = time.Now
 	}
-	if opt.Rig == nil {
-		opt.Rig = liveCPU
+	if opt.CUDA == nil {
+		opt.CUDA = func() (*driver.Driver, error) { return driver.Local(driver.Options{}) }
 	}
 	t := &Tuner{opt: opt, simulated: simulated, opened: time.Now(), host: opt.Host, plans: map[string]*remembered{}}
 	if opt.Store != "" {
 		t.reader = history.NewReader(opt.Store)
+	}
+	if opt.Rig == nil {
+		t.opt.Rig = t.live
 	}
 	t.prior = readPrior(opt.Prior)
 	return t, nil
 }
 
 // Close releases what the tuner holds. Plans handed out stay valid.
-func (t *Tuner) Close() error { return nil }
+func (t *Tuner) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gpus.driver == nil {
+		return nil
+	}
+	return t.gpus.driver.Close()
+}
 
 // Plan answers how a model (a preset's name or a GGUF file's path) should run on this host. It never measures, never
 // opens the database, and never fails for want of data: with nothing learned it answers from facts, and a damaged
@@ -117,7 +144,9 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	if err != nil {
 		return Plan{}, err
 	}
+	p, note := t.answering(p, snapshot)
 	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot}
+	made.plan.Reason += note
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
 	}
@@ -147,7 +176,15 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: "cpu", Objective: ObjectiveMixed, prior: t.prior}, nil
+	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
+}
+
+// survey is what is known of the GPUs now.
+func (t *Tuner) survey(ctx context.Context) gpu.Survey {
+	if t.opt.GPUs == nil {
+		return gpu.Survey{Note: "nobody looked for one"}
+	}
+	return t.opt.GPUs(ctx)
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
@@ -240,6 +277,30 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 // liveSample is the least time of a sample on the live CPU, several layers of a decode pass: as long as the tick in which
 // the kernel counts stolen time.
 const liveSample = 10 * time.Millisecond
+
+// live is the rig of this machine for a problem's target.
+func (t *Tuner) live(ctx context.Context, p Problem, seed uint64) (Rig, error) {
+	if p.Target == targetCUDA {
+		return t.liveCUDA(p, seed)
+	}
+	return liveCPU(ctx, p, seed)
+}
+
+// liveCUDA is the rig of a GPU. Its samples are short, as the device's own clock takes them and nothing interrupts it.
+func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
+	device, err := t.device(p.Card.UUID)
+	if err != nil {
+		return Rig{}, err
+	}
+	cuda, err := target.NewCUDA(device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
+	if err != nil {
+		return Rig{}, err
+	}
+	return Rig{Target: cuda, Timer: &measure.Timer{MinSample: cudaSample, Watch: measure.Local(), Rand: rand.NewPCG(seed, seed)}}, nil
+}
+
+// cudaSample is the least time of a sample on a GPU: some thousand times what its clock resolves.
+const cudaSample = 2 * time.Millisecond
 
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {

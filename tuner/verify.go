@@ -43,7 +43,8 @@ type RegimeCheck struct {
 	Ratio   Ratio         `json:"ratio"`
 	Reason  string        `json:"reason"`
 
-	verified bool // bit for bit
+	verified bool    // bit for bit
+	baseNs   float64 // what the default took
 }
 
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
@@ -56,7 +57,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	if plan.Source == Heuristic {
 		return nil, fmt.Errorf("verify %s: %w", plan.Model, ErrNothingLearned)
 	}
-	r, err := t.newTune(ctx, model, Budget{Time: budget})
+	r, err := t.newTune(ctx, model, Budget{Time: budget, Target: plan.Config.target()})
 	if err != nil {
 		return nil, err
 	}

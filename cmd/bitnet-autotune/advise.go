@@ -37,6 +37,7 @@ type adviceRequest struct {
 	try        string
 	budget     time.Duration
 	schema     bool
+	constants  constants
 }
 
 func (a *app) adviseVerb() *cobra.Command {
@@ -73,6 +74,7 @@ What a rule would need and does not know is listed at the end. Nothing is ever c
 	flags.StringVar(&q.try, "try", "", "measure what this suggestion would bring")
 	flags.DurationVar(&q.budget, "budget", 30*time.Second, "time for --try")
 	flags.BoolVar(&q.schema, "schema", false, "print the JSON schema of a report")
+	constantFlag(cmd, &q.constants)
 	completeList(cmd, "category", words(texts(advisor.Categories)...))
 	completeFlag(cmd, "min-impact", words(texts(advisor.Impacts)...))
 	completeFlag(cmd, "try", words(advisor.IDs(false)...))
@@ -146,7 +148,7 @@ func (a *app) advise(ctx context.Context, q adviceRequest) error {
 	if err != nil {
 		return usage(err)
 	}
-	rules, err := advisor.New(advisor.Options{Silence: q.silence, Further: q.further})
+	rules, err := advisor.New(advisor.Options{Constants: &q.constants.Advisor, Silence: q.silence, Further: q.further})
 	if err != nil {
 		return usage(err)
 	}

@@ -68,7 +68,7 @@ func (a *app) survey(ctx context.Context, fsys fs.FS, q adviceRequest) (*survey,
 		return nil, usage(err)
 	}
 	if s.model != "" {
-		err = s.readModel(ctx, a)
+		err = s.readModel(ctx, a, &q.constants)
 	}
 	return s, err
 }
@@ -177,7 +177,7 @@ func (s *survey) readMetrics(path string) error {
 }
 
 // readModel adds what is known of the model, and what was learned of it on this host.
-func (s *survey) readModel(ctx context.Context, a *app) error {
+func (s *survey) readModel(ctx context.Context, a *app, figures *constants) error {
 	m, err := model.Load(s.model)
 	if err != nil {
 		return err
@@ -195,9 +195,9 @@ func (s *survey) readModel(ctx context.Context, a *app) error {
 	if m.Tunable() != nil {
 		return nil
 	}
-	need := device.Defaults.Require(m, device.Use{Layout: c.Current["layout"]})
+	need := figures.Device.Require(m, device.Use{Layout: c.Current["layout"]})
 	c.Needs = &advisor.Needs{ModelBytes: need.ModelBytes.Value, WorkingBytes: need.Working.Value, Source: string(need.ModelBytes.Basis)}
-	if s.tuner, err = a.open(tuner.Options{Host: &c.Host, Progress: s.progress.show}); err != nil {
+	if s.tuner, err = a.open(tuner.Options{Host: &c.Host, Device: figures.options(false, nil), Progress: s.progress.show}); err != nil {
 		return err
 	}
 	return s.readLearned(ctx, a.store)

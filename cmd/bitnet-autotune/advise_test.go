@@ -46,7 +46,7 @@ func TestSurveyFillsTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{store: t.TempDir(), err: &strings.Builder{}}
-	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{model: anyPreset, metrics: metrics, current: map[string]string{"threads": "3"}})
+	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{constants: defaultConstants(), model: anyPreset, metrics: metrics, current: map[string]string{"threads": "3"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSurveyTakesWhatATuneMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{model: anyPreset})
+	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{constants: defaultConstants(), model: anyPreset})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSurveyTakesWhatATuneMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = a.survey(t.Context(), os.DirFS("/"), adviceRequest{model: anyPreset}); err != nil {
+	if s, err = a.survey(t.Context(), os.DirFS("/"), adviceRequest{constants: defaultConstants(), model: anyPreset}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
@@ -116,7 +116,7 @@ func TestSurveyTakesWhatATuneMeasured(t *testing.T) {
 // planJSON is the config that is known for the model, as the config verb prints it.
 func planJSON(t *testing.T, a *app) string {
 	t.Helper()
-	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{model: anyPreset})
+	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{constants: defaultConstants(), model: anyPreset})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -22,44 +27,80 @@ var forms = map[string]func(io.Writer, tuner.Plan){
 }
 
 func (a *app) configVerb() *cobra.Command {
-	var model, form string
-	var requireMeasured bool
+	var q configQuery
 	cmd := &cobra.Command{
 		Use:   "config --model M",
 		Short: "Print the best known config for a model on this host",
 		Long: `Answers at once, without measuring: what an operator pinned, else what was measured here, else what can be derived
-from another limit or a host like this one, else a heuristic from facts. The source and the reason are printed with it.`,
+from another limit or a host like this one, else a heuristic from facts. The source and the reason are printed with it;
+where facts decide, also what limits each answer and how it is known: an estimate, a probe of this host, or measured.
+
+The figures of the rules are listed by --constants, and --constant sets one for this answer.`,
 		Example: `  bitnet-autotune config --model bitnet-b1.58-2b-4t
   llama-server -m model.gguf $(bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp)
+  bitnet-autotune config --constants
+  bitnet-autotune config --model bitnet-b1.58-2b-4t --constant device.most_load=0.5
   set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, model, form, requireMeasured) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, q) },
 	}
-	a.modelFlag(cmd, &model)
-	cmd.Flags().StringVar(&form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
+	optionalModelFlag(cmd, &q.model, modelHelp)
+	cmd.Flags().StringVar(&q.form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
 	completeFlag(cmd, "for", words(sortedKeys(forms)...))
-	cmd.Flags().BoolVar(&requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
+	cmd.Flags().BoolVar(&q.requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
+	cmd.Flags().BoolVar(&q.listConstants, "constants", false, "list the figures of the rules, with unit and source, instead")
+	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, whatever the host is")
+	cmd.Flags().IntVar(&q.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by --constants)")
+	constantFlag(cmd, &q.constants)
 	return cmd
 }
 
-func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured bool) error {
-	write, known := forms[form]
-	if form != "" && !known {
-		return usage(fmt.Errorf("--for %q: one of %s", form, strings.Join(sortedKeys(forms), ", ")))
+// configQuery is what config was asked.
+type configQuery struct {
+	model, form     string
+	requireMeasured bool
+	listConstants   bool
+	fixed           bool
+	context         int
+	constants       constants
+}
+
+// lookTime is how long an answer at once waits for NVML, which needs seconds where no process keeps the driver awake.
+// R0.33: 100 ms for all.
+const lookTime = 80 * time.Millisecond
+
+func lookForGPUs(ctx context.Context) gpu.Survey {
+	return gpu.Local(ctx, gpu.Options{Timeout: lookTime})
+}
+
+func (a *app) config(cmd *cobra.Command, q configQuery) error {
+	if q.listConstants {
+		list := q.constants.list()
+		return a.print(map[string]any{"constants": list}, func(w io.Writer) { writeConstants(w, list) })
 	}
-	t, err := a.open(tuner.Options{})
+	if q.model == "" {
+		return errNoModel
+	}
+	if q.context < 0 {
+		return usage(fmt.Errorf("--context %d: want at least 1 token, or 0 for the default", q.context))
+	}
+	write, known := forms[q.form]
+	if q.form != "" && !known {
+		return usage(fmt.Errorf("--for %q: one of %s", q.form, strings.Join(sortedKeys(forms), ", ")))
+	}
+	t, err := a.open(tuner.Options{Context: q.context, Device: q.constants.options(q.fixed, &a.log), GPUs: lookForGPUs})
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	plan, err := t.Plan(cmd.Context(), model)
+	plan, err := t.Plan(cmd.Context(), q.model)
 	if err != nil {
 		return err
 	}
 	switch {
-	case form == "json":
+	case q.form == "json":
 		err = a.printJSON(plan)
-	case form != "" && a.format == "text":
+	case q.form != "" && a.format == "text":
 		err = a.printText(func(w io.Writer) { write(w, plan) })
 	default:
 		err = a.print(plan, func(w io.Writer) { writePlan(w, plan) })
@@ -67,7 +108,7 @@ func (a *app) config(cmd *cobra.Command, model, form string, requireMeasured boo
 	if err != nil {
 		return err
 	}
-	if requireMeasured && plan.Source != tuner.Measured && plan.Source != tuner.Pinned {
+	if q.requireMeasured && plan.Source != tuner.Measured && plan.Source != tuner.Pinned {
 		return coded{exitInconclusive, fmt.Errorf("config: only %s is known for %s on this host; run tune first", plan.Source, plan.Model)}
 	}
 	return nil
@@ -87,8 +128,29 @@ func writePlan(w io.Writer, p tuner.Plan) {
 	if p.LayoutReason != "" {
 		fmt.Fprintf(w, "  %-12s %s\n", "", p.LayoutReason)
 	}
+	if p.Device != nil {
+		writeDevice(w, *p.Device)
+	}
 	if p.Ratio.Estimate > 0 {
 		fmt.Fprintf(w, "  %-12s %.3fx the default (%.0f %% interval %.3f-%.3f)\n", "measured", p.Ratio.Estimate, 100*p.Ratio.Confidence, p.Ratio.Low, p.Ratio.High)
+	}
+}
+
+// writeDevice prints how the answers follow from facts.
+func writeDevice(w io.Writer, d device.Decision) {
+	row := func(name, value, basis, limit, reason string) {
+		fmt.Fprintf(w, "  %-12s %s  (%s, limited by %s) %s\n", name, value, basis, limit, reason)
+	}
+	fmt.Fprintln(w, "from facts")
+	row("strategy", string(d.Strategy.Value), string(d.Strategy.Basis), string(d.Strategy.Limit), d.Strategy.Reason)
+	row("threads", strconv.Itoa(d.Threads.Value), string(d.Threads.Basis), string(d.Threads.Limit), d.Threads.Reason)
+	row("sequences", strconv.Itoa(d.Batch.Value), string(d.Batch.Basis), string(d.Batch.Limit), d.Batch.Reason)
+	row("workspace", size(d.WorkspaceBytes.Value), string(d.WorkspaceBytes.Basis), string(d.WorkspaceBytes.Limit), d.WorkspaceBytes.Reason)
+	if len(d.Defaulted) > 0 {
+		fmt.Fprintf(w, "  %-12s %s\n", "unknown", strings.Join(d.Defaulted, ", "))
+	}
+	for _, warning := range d.Warnings {
+		fmt.Fprintf(w, "  %-12s %s\n", "note", warning)
 	}
 }
 

@@ -23,7 +23,11 @@ var allowed = map[string][]string{
 	"probe/model/modeltest":     {"probe/model"},
 	"probe/gpu":                 {"probe"},
 	"cuda/driver":               {},
+	"cuda/kernels":              {"cuda/driver", "kernels"},
+	"cuda/sim":                  {"cuda/driver", "cuda/sim/ptx"},
 	"cuda/memory":               {"cuda/driver", "probe", "probe/gpu"},
+	"cuda/sim/ptx":              {},
+	"cuda/kernels/kerneltest":   {"cuda/driver", "cuda/kernels", "kernels"},
 	"kernels":                   {"probe"},
 	"kernels/kerneltest":        {"kernels"},
 	"bandit":                    {},
@@ -33,11 +37,11 @@ var allowed = map[string][]string{
 	"history/fleet":             {"history"},
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
-	"tuner/target":              {"probe", "probe/model", "kernels", "tuner/measure"},
+	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
-	"tuner":                     {"probe", "probe/model", "kernels", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target"},
 	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device", "history"}, // cuda/memory: one truth of what a GPU has room for
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "bandit", "history", "history/fleet", "tuner/measure", "tuner/target", "tuner/device"},
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":                        {},
@@ -55,9 +59,11 @@ var allowed = map[string][]string{
 var allowedInTests = map[string][]string{
 	"probe/model":   {"probe/model/modeltest"},
 	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
+	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim/ptx", "probe/model"},
 	"bandit":        {"bandit/bandittest", "experiments/replay"},
 	"tuner/measure": {"tuner/measure/measuretest"},
-	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest"},
+	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
+	"tuner/target":  {"cuda/sim"},
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

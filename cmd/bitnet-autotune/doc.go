@@ -49,6 +49,12 @@ road not taken is a flag of that verb which hides the global one: BITNET_AUTOTUN
 experiment would differ in what they print. Without --seeds it plays ten, which shows the order of the strategies in a
 minute or so; a score that is quoted wants a hundred.
 
+2026-11-21: the figures of the rules are listed by reflection over the Constants of the packages, whose fields carry unit,
+source and a sentence as tags. A table in the command would be a second list, and go stale.
+
+2026-11-21: config waits 80 ms for NVML and answers without it then. It takes seconds to wake a driver that no process keeps
+awake, and an answer at once is what config is for.
+
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 */
 package main

@@ -18,7 +18,7 @@ func (a *app) explainVerb() *cobra.Command {
 		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := a.open(tuner.Options{})
+			t, err := a.open(tuner.Options{GPUs: lookForGPUs})
 			if err != nil {
 				return err
 			}

@@ -40,6 +40,9 @@ func (d *decision) batch() {
 		b.Reason = fmt.Sprintf("the largest candidate; %s of %s would hold more: %s", size(available), what, each)
 	}
 	d.Batch = b
+	if need := d.Requirements.Required(1); available > 0 && need > available {
+		d.warn(fmt.Sprintf("the model does not fit: one sequence takes %s, and %s of %s are available", size(need), size(available), what))
+	}
 	d.log.Debug().Ints("candidates", candidates).Uint64("working_bytes", d.Requirements.Working.Value).Uint64("available_bytes", available).Int("batch", b.Value).Msg("device: batch")
 }
 

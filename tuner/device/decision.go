@@ -2,6 +2,7 @@ package device
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -37,6 +38,8 @@ type decision struct {
 	c    Constants
 	log  zerolog.Logger
 	card *Card // the selected GPU
+	// basis is that of the cores: they are probed, unless nothing is known of them.
+	basis Basis
 }
 
 // Decide answers for a host, its GPUs and what a model needs (see Constants.Require). A zero host is one that could not
@@ -51,9 +54,13 @@ func Decide(h probe.Host, s gpu.Survey, r Requirements, opt Options) (Decision, 
 	}
 	var defaulted []string
 	d.Facts, defaulted = look(h, s, d.c, opt.memory(), opt.Measured)
+	d.basis = Probe
+	if slices.Contains(defaulted, "cores") {
+		d.basis = Estimate
+	}
 	d.Requirements = r
 	d.Defaulted = append(append([]string{}, defaulted...), r.Defaulted...)
-	d.Warnings = append([]string{}, h.Warnings...)
+	d.Warnings = []string{}
 	for _, name := range d.Defaulted {
 		d.log.Warn().Str("unknown", name).Msg("device: unknown, a default is taken")
 	}
@@ -80,6 +87,12 @@ func (d *decision) fixed() {
 	d.Strategy = Choice[Strategy]{Value: CPUOnly, Reason: reason, Limit: LimitNone, Basis: Estimate}
 	d.Threads = Choice[int]{Value: d.c.FixedThreads, Reason: reason, Limit: LimitNone, Basis: Estimate}
 	d.Batch = Choice[int]{Value: d.c.FixedBatch, Reason: reason, Limit: LimitNone, Basis: Estimate}
+}
+
+// warn tells of a doubt with the answer, and logs it.
+func (d *decision) warn(text string) {
+	d.Warnings = append(d.Warnings, text)
+	d.log.Warn().Msg("device: " + text)
 }
 
 // insist puts the caller's word in place of a choice, unless it is zero. What the rules said stays in the reason.

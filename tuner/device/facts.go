@@ -20,6 +20,7 @@ type Facts struct {
 	SystemBandwidth Figure        `json:"system_bandwidth"` // bytes per second
 	GPUs            []Card        `json:"gpus"`
 	GPUNote         string        `json:"gpu_note,omitempty"` // why there are none
+	Unread          []string      `json:"unread,omitempty"`   // what the probe could not read, a sentence each
 }
 
 // Load is how busy host and GPUs are, each from 0 to 1.
@@ -47,7 +48,7 @@ type Card struct {
 func look(h probe.Host, s gpu.Survey, c Constants, mem memory.Constants, known Measurements) (f Facts, defaulted []string) {
 	f = Facts{PhysicalCores: h.CPU.UsablePhysical, LogicalCores: h.CPU.UsableCores, Quota: h.Cgroup.QuotaCPUs,
 		TotalBytes: h.Memory.LimitBytes, AvailableBytes: h.Memory.AvailableBytes, Features: h.CPU.Features,
-		Load: Load{CPU: clamp(h.Load.CPUUtilization, 0, 1), Memory: clamp(h.Load.MemoryUtilization, 0, 1)}, GPUNote: s.Note}
+		Load: Load{CPU: clamp(h.Load.CPUUtilization, 0, 1), Memory: clamp(h.Load.MemoryUtilization, 0, 1)}, GPUNote: s.Note, Unread: h.Warnings}
 	if f.PhysicalCores < 1 {
 		f.PhysicalCores, defaulted = 1, append(defaulted, "cores")
 	}

@@ -27,5 +27,8 @@ func (d *decision) fractionByRule() {
 		f.Limit, f.Reason = LimitGPUMemory, f.Reason+fmt.Sprintf(", but at most %v", d.c.MostFraction)
 	}
 	d.GPUMemoryFraction = &f
+	if f.Value*float64(total) > float64(d.card.FreeBytes) {
+		d.warn(fmt.Sprintf("a fraction is one of the total: %.3f of it are %s, and %s has %s free", f.Value, size(uint64(f.Value*float64(total))), d.card.title(), size(d.card.FreeBytes)))
+	}
 	d.log.Debug().Uint64("required_bytes", need).Uint64("total_bytes", total).Float64("fraction", f.Value).Msg("device: GPU memory fraction")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
 // Options are how a decision is made. The zero value works.
@@ -18,8 +19,8 @@ type Options struct {
 	// Runs are the strategies that the caller can run, and Missing says why not the others. If Runs is nil, all.
 	Runs    []Strategy
 	Missing string
-	// Stated is what the CPU kernels take, by themselves. If nil, the workspace is an estimate.
-	Stated *memory.Workspace
+	// Stated is what the CPU kernels say that they take with so many threads. If nil, the workspace is an estimate.
+	Stated func(threads int) memory.Workspace
 	// Need is what the GPU kernel states that it needs (R1.13). If nil, it is sized by its quantization type.
 	Need *memory.Need
 	// Off gives the fixed configuration, which looks at nothing. Overrides hold all the same.
@@ -68,6 +69,9 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
+
+// Needs returns what a model needs, by the constants in use.
+func (o Options) Needs(m model.Model, use Use) Requirements { return o.constants().Require(m, use) }
 
 func (o Options) constants() Constants {
 	if o.Constants == nil {

@@ -48,7 +48,7 @@ type Requirements struct {
 	Bandwidth Figure `json:"bandwidth_bytes_per_second"`
 	Batches   []int  `json:"preferred_batches,omitempty"`
 	// Largest is the ternary matmul with the most weights.
-	Largest model.Matmul `json:"largest_matmul"`
+	Largest model.Shape `json:"largest_matmul"`
 	// Defaulted names what was taken from a default because the model does not tell.
 	Defaulted []string `json:"defaulted,omitempty"`
 }
@@ -81,8 +81,8 @@ func (c Constants) Require(m model.Model, use Use) Requirements {
 		r.Batches = c.EmbeddingBatches
 	}
 	for _, s := range m.Shapes {
-		if s.Weights() > uint64(r.Largest.N)*uint64(r.Largest.K) {
-			r.Largest = model.Matmul{Role: s.Roles, N: s.N, K: s.K}
+		if s.Weights() > r.Largest.Weights() {
+			r.Largest = s
 		}
 	}
 	r.static(m, use)

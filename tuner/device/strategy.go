@@ -140,9 +140,9 @@ func (d *decision) device() {
 			insist(d.Device, named)
 		}
 	case named != "":
-		d.Warnings = append(d.Warnings, fmt.Sprintf("device %s was asked for, and is not used: %s", named, d.Strategy.Reason))
+		d.warn(fmt.Sprintf("device %s was asked for, and is not used: %s", named, d.Strategy.Reason))
 	case d.Strategy.Value == GPUOnly || d.Strategy.Value == Hybrid:
-		d.Warnings = append(d.Warnings, fmt.Sprintf("strategy %s was asked for, but no GPU can be used here", d.Strategy.Value))
+		d.warn(fmt.Sprintf("strategy %s was asked for, but no GPU can be used here", d.Strategy.Value))
 	}
 }
 

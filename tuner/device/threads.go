@@ -12,6 +12,9 @@ import (
 func (d *decision) threads() {
 	cores := d.Facts.PhysicalCores
 	have := fmt.Sprintf("%s may be used", d.Facts.cores())
+	if d.basis == Estimate {
+		have = "nothing is known of the cores, so 1 is taken"
+	}
 	switch d.Strategy.Value {
 	case GPUOnly:
 		d.Threads = Choice[int]{Value: min(d.c.GPUThreads, cores), Limit: LimitNone, Basis: Estimate,
@@ -30,7 +33,7 @@ func (d *decision) threads() {
 		return
 	}
 	load, bandwidth := d.loadTerm(), d.bandwidthTerm()
-	d.Threads = Choice[int]{Value: max(1, min(load, bandwidth)), Limit: LimitCores, Basis: Probe, Reason: "one for each core: " + have}
+	d.Threads = Choice[int]{Value: max(1, min(load, bandwidth)), Limit: LimitCores, Basis: d.basis, Reason: "one for each core: " + have}
 	switch {
 	case bandwidth < load:
 		d.Threads.Limit, d.Threads.Basis = LimitBandwidth, weakest(d.Facts.SystemBandwidth.Basis, d.Requirements.Bandwidth.Basis)

@@ -15,7 +15,8 @@ func (d *decision) workspace() {
 		d.gpuWorkspace(demand)
 		return
 	}
-	if stated := d.opt.Stated; stated != nil {
+	if d.opt.Stated != nil {
+		stated := d.opt.Stated(d.Threads.Value)
 		d.WorkspaceTokens = stated.Batch
 		d.WorkspaceBytes = Choice[uint64]{Value: stated.Bytes, Limit: LimitModel, Basis: Probe, Reason: fmt.Sprintf("as the kernels state for %d tokens at once", stated.Batch)}
 		return
@@ -37,11 +38,11 @@ func (d *decision) gpuWorkspace(demand memory.Demand) {
 	w, err := d.opt.memory().Workspace(demand, d.card.Index, left)
 	if err != nil {
 		d.WorkspaceBytes = Choice[uint64]{Limit: LimitGPUMemory, Basis: Estimate, Reason: err.Error()}
-		d.Warnings = append(d.Warnings, d.card.title()+" has no room for a workspace beside the model")
+		d.warn(d.card.title() + " has no room for a workspace beside the model")
 		return
 	}
 	d.WorkspaceTokens = w.Batch
-	d.WorkspaceBytes = Choice[uint64]{Value: w.Bytes, Limit: LimitGPUMemory, Basis: Basis(w.Basis), Reason: fmt.Sprintf("%d tokens at once, kept from more by: %s; %s available for it", w.Batch, w.Limit, size(w.AvailableBytes))}
+	d.WorkspaceBytes = Choice[uint64]{Value: w.Bytes, Limit: LimitGPUMemory, Basis: Basis(w.Basis), Reason: fmt.Sprintf("%d tokens at once, limited by %s; %s available for it", w.Batch, w.Limit, size(w.AvailableBytes))}
 	if w.Limit == "class" || w.Limit == "request" || w.Limit == "maximum" {
 		d.WorkspaceBytes.Limit = LimitModel
 	}

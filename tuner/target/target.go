@@ -21,19 +21,44 @@ const (
 	Prefill    Regime = "prefill"     // a prompt, bound by arithmetic
 )
 
-// Arm is the setting of one regime that can be measured. The zero Blocking is the kernel's own default.
+// Arm is the setting of one regime that can be measured. The zero Blocking and the zero Launch are the kernel's own
+// default. Threads and Blocking are of the CPU, Launch of a GPU.
 type Arm struct {
 	Layout   kernels.Layout   `json:"layout"`
 	Kernel   string           `json:"kernel"`
 	Threads  int              `json:"threads"`
 	Batch    int              `json:"batch"` // tokens per call; 1 for Decode
 	Blocking kernels.Blocking `json:"blocking"`
+	Launch   Launch           `json:"launch,omitzero"`
+}
+
+// Launch is how a GPU kernel is built and started.
+type Launch struct {
+	// SplitK is how many parts a row is cut into, which different blocks sum up. If 0, 1 is used.
+	SplitK int `json:"split_k,omitempty"`
+	// MaxRegisters bounds the registers of a thread when the driver compiles the kernel. If 0, the compiler chooses.
+	MaxRegisters int `json:"max_registers,omitempty"`
+}
+
+// text continues the short form of an arm.
+func (l Launch) text() string {
+	var text string
+	if l.SplitK > 1 {
+		text = fmt.Sprintf(", rows in %d parts", l.SplitK)
+	}
+	if l.MaxRegisters > 0 {
+		text += fmt.Sprintf(", at most %d registers", l.MaxRegisters)
+	}
+	return text
 }
 
 // String is the short form for people; arms that differ read differently:
 // "mul/i2s/avx512vnni 4x8, 2 threads, batch 128, prefetch 4096".
 func (a Arm) String() string {
-	text := fmt.Sprintf("%s %s, %d threads", a.Kernel, a.Blocking.Tile, a.Threads)
+	text := a.Kernel
+	if a.Threads > 0 {
+		text = fmt.Sprintf("%s %s, %d threads", a.Kernel, a.Blocking.Tile, a.Threads)
+	}
 	if a.Threads == 1 {
 		text = strings.TrimSuffix(text, "s")
 	}
@@ -46,7 +71,7 @@ func (a Arm) String() string {
 	if a.Blocking.ChunkRows > 0 {
 		text += fmt.Sprintf(", chunks of %d rows", a.Blocking.ChunkRows)
 	}
-	return text
+	return text + a.Launch.text()
 }
 
 // Target is something on which arms can be measured: the live CPU, a GPU, an engine's command, a recorded table.

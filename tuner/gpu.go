@@ -1,0 +1,79 @@
+package tuner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// ErrNoGPU means that there is no GPU here to tune on.
+var ErrNoGPU = errors.New("no GPU")
+
+// gpus is what this process sees of its GPUs, looked for once.
+type gpus struct {
+	driver *driver.Driver
+	err    error
+	looked bool
+}
+
+// device returns the GPU of a UUID, or the one with the most memory if uuid is "". It makes no context on it. The error
+// wraps ErrNoGPU and says why there is none.
+func (t *Tuner) device(uuid string) (*driver.Device, error) {
+	t.mu.Lock()
+	if !t.gpus.looked {
+		t.gpus.driver, t.gpus.err = t.opt.CUDA()
+		t.gpus.looked = true
+	}
+	g := t.gpus
+	t.mu.Unlock()
+	if g.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, g.err)
+	}
+	if uuid != "" {
+		device, err := g.driver.Device(uuid)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoGPU, err)
+		}
+		return device, nil
+	}
+	var best *driver.Device
+	for _, d := range g.driver.Devices() {
+		if best == nil || d.TotalBytes() > best.TotalBytes() {
+			best = d
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%w: the driver lists none", ErrNoGPU)
+	}
+	return best, nil
+}
+
+// card returns the facts about the device that would be used.
+func (t *Tuner) card(uuid string) (*target.Card, error) {
+	d, err := t.device(uuid)
+	if err != nil {
+		return nil, err
+	}
+	major, minor, known := d.Capability()
+	if !known {
+		return nil, fmt.Errorf("%w: the driver does not tell the compute capability of %s", ErrNoGPU, d)
+	}
+	attribute := func(a driver.Attribute) int {
+		value, _ := d.Attribute(a)
+		return value
+	}
+	return &target.Card{
+		UUID: d.UUID(), Name: d.Name(), Capability: gpu.Capability{Major: major, Minor: minor}, TotalBytes: d.TotalBytes(),
+		DriverVersion: t.gpus.driver.Version(), Multiprocessors: attribute(driver.MultiprocessorCount),
+		SharedBytes: attribute(driver.MaxSharedPerBlockOptin), L2Bytes: uint64(max(0, attribute(driver.L2CacheBytes))),
+	}, nil
+}
+
+// why is the reason in an error that wraps ErrNoGPU, without saying twice that there is none.
+func why(err error) string {
+	return strings.TrimPrefix(err.Error(), ErrNoGPU.Error()+": ")
+}

@@ -1,0 +1,207 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+// Placement says where the matmuls of a model run and how that was decided.
+type Placement struct {
+	Strategy Strategy `json:"strategy"`
+	// Ratio is the time of a request of the objective on the CPU over that on the GPU, each with its own best config; 0
+	// where they were not compared.
+	Ratio   Ratio         `json:"ratio,omitzero"`
+	Regimes []RegimeCheck `json:"regimes,omitempty"` // of the GPU against the CPU
+	Reason  string        `json:"reason"`
+}
+
+// The shares of the budget of a run on both targets. What the CPU does not use, the GPU gets.
+const (
+	cpuShare     = 0.45
+	compareShare = 0.1
+)
+
+// tuneBest tunes on whatever this host has: on the CPU, and on a GPU where there is one, and decides between them by
+// measurement. The certificate is that of the better one; each is published under its own target.
+func (t *Tuner) tuneBest(ctx context.Context, model string, b Budget) (*Certificate, error) {
+	started := t.opt.Now()
+	_, absent := t.card(b.Device)
+	onCPU := b
+	onCPU.Target, onCPU.Device = targetCPU, ""
+	if absent != nil {
+		note := fmt.Sprintf("no GPU: %s; tuning the CPU", why(absent))
+		t.progress(Event{Phase: "gpu", Text: note, Left: b.Time})
+		cert, err := t.tuneOn(ctx, model, onCPU, nil)
+		return cert.placed(&Placement{Strategy: CPUOnly, Reason: note}), err
+	}
+	onCPU.Time = time.Duration(cpuShare * float64(b.Time))
+	cpu, err := t.tuneOn(ctx, model, onCPU, nil)
+	if err != nil || cpu.Interrupted {
+		return cpu.placed(&Placement{Strategy: CPUOnly, Reason: "the run ended before the GPU was tuned"}), err
+	}
+	onGPU := b
+	onGPU.Target, onGPU.Time = targetCUDA, b.Time-t.opt.Now().Sub(started)
+	gpu, err := t.tuneOn(ctx, model, onGPU, cpu)
+	if err != nil {
+		cpu.Warnings = append(cpu.Warnings, "the GPU could not be tuned: "+err.Error())
+		return cpu.placed(&Placement{Strategy: CPUOnly, Reason: "the GPU could not be tuned: " + err.Error()}), nil
+	}
+	if gpu.Placement.Strategy == CPUOnly {
+		cpu.Warnings = append(cpu.Warnings, gpu.Warnings...)
+		return cpu.placed(gpu.Placement), nil
+	}
+	return gpu, nil
+}
+
+// placed is the certificate with its placement.
+func (c *Certificate) placed(p *Placement) *Certificate {
+	if c != nil {
+		c.Placement = p
+	}
+	return c
+}
+
+// placementTime is kept back for the comparison with a rival.
+func (r *tune) placementTime() time.Duration {
+	if r.rival == nil {
+		return 0
+	}
+	return time.Duration(compareShare * float64(r.budget.Time))
+}
+
+// place decides between what this run found for the GPU and what its rival is on the CPU.
+func (r *tune) place(ctx context.Context, cert *Certificate) {
+	if r.problem.Target != targetCUDA {
+		return
+	}
+	if lost := r.lost(); lost != nil {
+		cert.Placement = &Placement{Strategy: CPUOnly, Reason: "the GPU was lost: " + lost.Error()}
+		r.warn(cert.Placement.Reason)
+		return
+	}
+	if r.rival == nil {
+		cert.Placement = &Placement{Strategy: GPUOnly, Reason: "the GPU was asked for; it was not compared with the CPU"}
+		return
+	}
+	r.tell(Event{Phase: "placement", Text: "comparing the GPU with the CPU, each with its best config"})
+	checks, err := r.againstCPU(ctx, cert)
+	cert.Placement = decide(r.problem.Objective, checks)
+	if err != nil && ctx.Err() == nil {
+		cert.Placement.Reason = "the GPU could not be compared with the CPU: " + err.Error()
+	}
+	if cert.Placement.Strategy == CPUOnly {
+		r.warn("the CPU stays: " + cert.Placement.Reason)
+	}
+}
+
+// lost is why the target refuses everything from now on, if it does.
+func (r *tune) lost() error {
+	if t, ok := r.target.(interface{ Lost() error }); ok {
+		return t.Lost()
+	}
+	return nil
+}
+
+// againstCPU compares both answers in every regime of a request, in interleaved pairs.
+func (r *tune) againstCPU(ctx context.Context, cert *Certificate) ([]RegimeCheck, error) {
+	rig, err := r.tuner.opt.Rig(ctx, r.problem.on(targetCPU), r.budget.Seed)
+	if err != nil {
+		return nil, err
+	}
+	defer rig.Target.Close()
+	var checks []RegimeCheck
+	for _, regime := range Regimes {
+		if r.problem.Objective.tokens(regime) == 0 {
+			continue
+		}
+		cpu, err := rig.Target.Prepare(ctx, regime, r.rival.Best.Config.Arm(regime))
+		if err != nil {
+			return checks, err
+		}
+		gpu, err := r.target.Prepare(ctx, regime, cert.Best.Config.Arm(regime))
+		if err != nil {
+			return checks, err
+		}
+		c, err := r.timer.Compare(ctx, cpu, gpu, measure.CompareOptions{
+			Blocks: hintBlocks, Looks: hintBlocks / leastBlocks, Confidence: duelConfidence, MinGain: minGain,
+		})
+		if err != nil && ctx.Err() == nil {
+			return checks, err
+		}
+		checks = append(checks, RegimeCheck{Regime: regime, Verdict: Undecided, Ratio: ratioOf(c), baseNs: c.Base.Median})
+	}
+	return checks, ctx.Err()
+}
+
+// decide takes the GPU where a request is proven to be faster there. The CPU, which every host has, needs no proof.
+func decide(o Objective, checks []RegimeCheck) *Placement {
+	p := &Placement{Strategy: CPUOnly, Regimes: checks}
+	var verdicts []RegimeVerdict
+	for _, c := range checks {
+		if c.Ratio.Low <= 0 {
+			p.Reason = fmt.Sprintf("%s could not be compared with the CPU in the time left", c.Regime)
+			return p
+		}
+		verdicts = append(verdicts, RegimeVerdict{Regime: c.Regime, Verdict: measure.Adopt, DefaultNs: c.baseNs, Ratio: c.Ratio})
+	}
+	p.Ratio = requestRatio(o, verdicts)
+	switch {
+	case p.Ratio.Estimate == 0:
+		p.Reason = "the time ended before the GPU was compared with the CPU"
+	case p.Ratio.Low > 1:
+		p.Strategy = GPUOnly
+		p.Reason = fmt.Sprintf("a request takes %.2f times as long on the CPU; a split would leave the GPU idle while the CPU works", p.Ratio.Estimate)
+	case p.Ratio.High < 1:
+		p.Reason = fmt.Sprintf("a request is faster on the CPU: the GPU takes %.2f times as long", 1/p.Ratio.Estimate)
+	default:
+		p.Reason = "the GPU was not proven faster than the CPU"
+	}
+	return p
+}
+
+// target is where a config runs.
+func (c Config) target() string {
+	if c.Strategy == GPUOnly || c.Strategy == Hybrid {
+		return targetCUDA
+	}
+	return targetCPU
+}
+
+// answering returns p on the target that answers for it: that of a pin, else the GPU where a run decided for it, else the
+// CPU. The note says why it is not the GPU where something was learned on one.
+func (t *Tuner) answering(p Problem, snapshot *history.Snapshot) (on Problem, note string) {
+	gpu := p.on(targetCUDA)
+	if pin, ok := p.pin(snapshot); ok {
+		if pin.target() == targetCPU {
+			return p, ""
+		}
+		gpu.Card, _ = t.card("") // without one the pin says that it is not possible here
+		if gpu.Card == nil {
+			return p, ""
+		}
+		return gpu, ""
+	}
+	if len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
+		return p, ""
+	}
+	card, err := t.card("")
+	if err != nil {
+		return p, "; a config for a GPU is known, but there is " + err.Error()
+	}
+	gpu.Card = card
+	for _, c := range append(gpu.learned(snapshot), gpu.shipped()...) {
+		switch {
+		case !c.ok:
+			note = "; " + c.reason
+		case c.proof.Placement == nil || c.proof.Placement.Strategy == CPUOnly:
+			return p, ""
+		default:
+			return gpu, ""
+		}
+	}
+	return p, note
+}
