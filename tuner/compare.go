@@ -66,7 +66,7 @@ const (
 // comparisonFact is the name under which a run keeps that it compared, and why.
 const comparisonFact = "comparison"
 
-// Compare measures what a change of the configuration of a model brings on this host: both are verified bit for bit, then
+// Compare measures what a change of the configuration of a model brings on this host's CPU: both are verified bit for bit, then
 // run in turn. original and changed are applied to what Plan answers. It changes nothing but the history, which remembers
 // the outcome with why. Where one of the two has more threads than the quota allows, being stopped is what is measured: its
 // samples last several periods of the quota, and are not censored.
@@ -75,12 +75,12 @@ func (t *Tuner) Compare(ctx context.Context, model string, original, changed Cha
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.newTune(ctx, model, Budget{Time: budget})
+	r, err := t.newTune(ctx, model, Budget{Time: budget, Target: targetCPU})
 	if err != nil {
 		return nil, err
 	}
 	c := &Comparison{Verdict: measure.Inconclusive, Model: plan.Model, Run: fmt.Sprintf("%016x", r.run), Warnings: []string{}}
-	wide, err := r.variants(c, plan.Config, original, changed)
+	wide, err := r.variants(c, r.problem.baseOf(plan), original, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,14 @@ func (r *tune) variants(c *Comparison, base Config, original, changed Change) (P
 		wide.Layout = c.Original.Layout
 	}
 	return wide, nil
+}
+
+// baseOf is what the changes are applied to: what Plan answers, or the heuristic where that is for a GPU.
+func (p Problem) baseOf(plan Plan) Config {
+	if plan.Config.target() == p.Target {
+		return plan.Config
+	}
+	return p.Heuristic()
 }
 
 // changed returns c with a change. Another layout, or another batch, brings the blocking of its own.
@@ -195,7 +203,6 @@ func (r *tune) compareRegime(ctx context.Context, rc *RegimeComparison, end time
 			rc.Reason = "the time was used up"
 			return
 		case err != nil:
-			r.disprove(a, err)
 			rc.Reason = err.Error()
 			return
 		}
@@ -319,7 +326,7 @@ func (t *Tuner) Known(ctx context.Context, model string, original, changed Chang
 	if err != nil {
 		return nil, err
 	}
-	before := p.changed(plan.Config, original)
+	before := p.changed(p.baseOf(plan), original)
 	after := p.changed(before, changed)
 	runs, err := p.runsHere(ctx, store)
 	if err != nil {
