@@ -26,7 +26,7 @@ type Change struct {
 
 // Comparison is the outcome of two configurations run in turn: the A/B test of a change.
 type Comparison struct {
-	Verdict  measure.Verdict    `json:"verdict"` // ADOPT: the changed one is faster in a regime and slower in none
+	Verdict  measure.Verdict    `json:"verdict"` // ADOPT: the changed one is faster in every regime that it changes
 	Model    string             `json:"model"`
 	Run      string             `json:"run"`
 	Original Config             `json:"original"`
@@ -44,6 +44,7 @@ type RegimeComparison struct {
 	Blocks   int             `json:"blocks"`
 	Original target.Arm      `json:"original"`
 	Changed  target.Arm      `json:"changed"`
+	Wrong    bool            `json:"wrong"`            // one of the two gives wrong results: Reason says which
 	Reason   string          `json:"reason,omitempty"` // why there is no verdict
 }
 
@@ -105,6 +106,7 @@ func (t *Tuner) Compare(ctx context.Context, model string, original, changed Cha
 	r.target, r.timer = rig.Target, rig.Timer
 	r.compareRegimes(measuring, c)
 	c.Verdict = c.overall()
+	c.tradeOff()
 	c.Elapsed = r.now().Sub(r.started).Seconds()
 	c.Warnings = append(c.Warnings, r.warnings...)
 	return c, errors.Join(ctx.Err(), r.keepComparison(c, why))
@@ -203,7 +205,7 @@ func (r *tune) compareRegime(ctx context.Context, rc *RegimeComparison, end time
 			rc.Reason = "the time was used up"
 			return
 		case err != nil:
-			rc.Reason = err.Error()
+			rc.Wrong, rc.Reason = errors.Is(err, target.ErrMismatch), fmt.Sprintf("%s: %v", a, err)
 			return
 		}
 		subjects[i] = subject
@@ -246,26 +248,36 @@ func (r *tune) rested(s measure.Subject) measure.Subject {
 	return s
 }
 
-// overall is ADOPT where a regime is faster and none slower or open, KEEP_DEFAULT where none is faster and some slower.
+// overall is ADOPT where every regime is faster, KEEP_DEFAULT where all are decided and some is not, else INCONCLUSIVE.
 func (c *Comparison) overall() measure.Verdict {
-	faster, slower := 0, 0
+	verdict := measure.Inconclusive
+	for _, rc := range c.Regimes {
+		switch {
+		case rc.Verdict == measure.Inconclusive:
+			return measure.Inconclusive
+		case rc.Verdict == measure.Keep:
+			verdict = measure.Keep
+		case verdict != measure.Keep:
+			verdict = rc.Verdict
+		}
+	}
+	return verdict
+}
+
+// tradeOff warns of a change that is faster in one regime and slower in another.
+func (c *Comparison) tradeOff() {
+	faster, slower := "", ""
 	for _, rc := range c.Regimes {
 		switch {
 		case rc.Verdict == measure.Adopt:
-			faster++
-		case rc.Verdict == measure.Keep:
-			slower++
-		default:
-			return measure.Inconclusive
+			faster = string(rc.Regime)
+		case rc.Ratio.High > 0 && rc.Ratio.High < 1:
+			slower = string(rc.Regime)
 		}
 	}
-	switch {
-	case faster > 0 && slower == 0:
-		return measure.Adopt
-	case faster == 0 && slower > 0:
-		return measure.Keep
+	if faster != "" && slower != "" {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the change is faster in %s and slower in %s: which counts depends on the requests", faster, slower))
 	}
-	return measure.Inconclusive
 }
 
 // pendComparison takes the samples down as a record of the changed arm, whose yardstick is the original one.

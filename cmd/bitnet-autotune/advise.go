@@ -47,7 +47,7 @@ func (a *app) adviseVerb() *cobra.Command {
 		Short: "Say what is wrong with the way a model is run here, and what it would bring to change it",
 		Long: `Judges this host, the model and the settings in use by rules, and prints what to change, the most important first. What
 a change is expected to bring is an estimate with its source, until this host has measured it: --try ID runs the settings in
-use and the changed ones in turn, both verified bit for bit, and remembers the outcome for the next report.
+use and the changed ones in turn, both verified bit for bit, and remembers the outcome for the next report. Exit 3: --try was not decided; 5: it found wrong results.
 
 The settings in use come from --current and from the command line of a running engine (--pid). ` + settingsHelp() + `
 What a rule would need and does not know is listed at the end. Nothing is ever changed.`,
@@ -208,7 +208,10 @@ func (a *app) tryAdvice(ctx context.Context, q adviceRequest, s *survey, report 
 	if err := a.print(c, func(w io.Writer) { writeComparison(w, c, suggestion) }); err != nil {
 		return err
 	}
-	if c.Verdict == measure.Inconclusive {
+	switch {
+	case slices.ContainsFunc(c.Regimes, func(r tuner.RegimeComparison) bool { return r.Wrong }):
+		return silently(exitUnverified)
+	case c.Verdict == measure.Inconclusive:
 		return silently(exitInconclusive)
 	}
 	return nil
@@ -271,5 +274,5 @@ func writeComparison(w io.Writer, c *tuner.Comparison, s advisor.Suggestion) {
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(w, "  note: %s\n", warning)
 	}
-	fmt.Fprintf(w, "Results are the same bit for bit. Run %s holds the samples.\n", c.Run)
+	fmt.Fprintf(w, "Both were checked against the reference, bit for bit, before they were timed. Run %s holds the samples.\n", c.Run)
 }

@@ -268,13 +268,23 @@ func (s *survey) prove(ctx context.Context, report advisor.Report) bool {
 			s.note("what was measured of %s could not be read: %v", suggestion.ID, err)
 			continue
 		}
-		regime := regimeOf(suggestion.Change)
-		if k, ok := known[regime]; ok {
-			s.context.Evidence[suggestion.ID] = advisor.Evidence{Ratio: k.Ratio.Estimate, Low: k.Ratio.Low, High: k.Ratio.High,
-				Confidence: k.Ratio.Confidence, Regime: string(regime), Records: runNames(k.Runs)}
+		if e, ok := evidenceOf(known, regimeOf(suggestion.Change)); ok {
+			s.context.Evidence[suggestion.ID] = e
 		}
 	}
 	return len(s.context.Evidence) > 0
+}
+
+// evidenceOf is what is known of a change in one regime, with what it costs in others.
+func evidenceOf(known map[target.Regime]tuner.Known, regime target.Regime) (advisor.Evidence, bool) {
+	k, ok := known[regime]
+	e := advisor.Evidence{Ratio: k.Ratio.Estimate, Low: k.Ratio.Low, High: k.Ratio.High, Confidence: k.Ratio.Confidence, Regime: string(regime), Records: runNames(k.Runs)}
+	for _, other := range sortedKeys(known) {
+		if r := known[other].Ratio; other != regime && r.High < 1 {
+			e.Warnings = append(e.Warnings, fmt.Sprintf("%s gets slower by it, measured here: %.3fx (%s)", regimeName(other), r.Estimate, interval(r)))
+		}
+	}
+	return e, ok
 }
 
 // runNames are ids as the report shows them.

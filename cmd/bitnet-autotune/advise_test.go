@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -11,7 +14,10 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
 func TestSettingsOf(t *testing.T) {
@@ -110,6 +116,99 @@ func TestSurveyTakesWhatATuneMeasured(t *testing.T) {
 	}
 	if s.context.Learned.Source != "measured" || !cmp.Equal(s.context.Learned.Wrong, []string{wrong}) {
 		t.Errorf("learned %+v, want measured, and that %s was wrong", s.context.Learned, wrong)
+	}
+}
+
+// R2.2: another machine is described by what the probe verb printed there, and nothing of this one is mixed in.
+func TestSurveyOfAnotherMachine(t *testing.T) {
+	var doc, errs bytes.Buffer
+	if code := run(t.Context(), []string{"--store", t.TempDir(), "--format", "json", "probe"}, &doc, &errs); code != exitDone {
+		t.Fatalf("probe: code %d: %s", code, errs.String())
+	}
+	other := map[string]any{}
+	if err := json.Unmarshal(doc.Bytes(), &other); err != nil {
+		t.Fatal(err)
+	}
+	cpu := other["cpu"].(map[string]any)
+	cpu["usable_cores"], cpu["model"] = 48, "production"
+	other["gpus"] = []any{map[string]any{"name": "NVIDIA H200", "compute_capability": "9.0", "memory_total_bytes": 150e9}}
+	data, err := json.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir() + "/production.json"
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{store: t.TempDir(), err: &strings.Builder{}}
+	s, err := a.survey(t.Context(), os.DirFS("/"), adviceRequest{constants: defaultConstants(), host: path, model: anyPreset})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	c := s.context
+	if c.Host.CPU.UsableCores != 48 || c.Host.CPU.Model != "production" || c.Signals != nil || c.Model == nil {
+		t.Errorf("host %+v, signals %v; want the facts of the file and no signals of this host", c.Host.CPU, c.Signals)
+	}
+	if c.GPUs == nil || len(c.GPUs.GPUs) != 1 || c.GPUs.GPUs[0].ComputeCapability.Major != 9 || c.GPUs.GPUs[0].TotalBytes != 150e9 {
+		t.Errorf("GPUs %+v, want the H200 of the file", c.GPUs)
+	}
+}
+
+// R2.43: from the context to a report, the easy suggestions one at a time, and the outcome of each is kept; then the report
+// names the runs. The comparison itself is tested in package tuner.
+func TestEvidenceReachesTheReport(t *testing.T) {
+	dir := t.TempDir()
+	path := dir + "/model.gguf"
+	if err := modeltest.WriteI2S(path, modeltest.Small(), 1); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{store: dir + "/store", err: &strings.Builder{}}
+	q := adviceRequest{constants: defaultConstants(), model: path, current: map[string]string{"threads": "2"}}
+	s, err := a.survey(t.Context(), os.DirFS("/"), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	change := advisor.Settings{"threads": "1"}
+	h := s.context.Host
+	if len(h.CPU.CPUs) < 2 {
+		t.Skip("NOT TESTED: two threads on a host of one CPU")
+	}
+	suggestion := advisor.Suggestion{ID: "threads/above-quota", Change: change}
+	if s.prove(t.Context(), advisor.Report{Suggestions: []advisor.Suggestion{suggestion}}) {
+		t.Fatal("evidence of what was never measured")
+	}
+	original, _ := changeOf(s.context.Current)
+	changed, _ := changeOf(change)
+	c, err := s.tuner.Compare(t.Context(), path, original, changed, 4*time.Second, suggestion.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Regimes[0].Ratio.High == 0 {
+		t.Skipf("NOT TESTED: this machine was too busy for an interval: %+v", c.Regimes[0])
+	}
+	if !s.prove(t.Context(), advisor.Report{Suggestions: []advisor.Suggestion{suggestion}}) {
+		t.Fatal("what was measured is not known")
+	}
+	e := s.context.Evidence[suggestion.ID]
+	if !cmp.Equal(e.Records, []string{"run " + c.Run}) || e.Low > e.Ratio || e.High < e.Ratio || e.Regime != "decode" {
+		t.Errorf("evidence %+v of %+v", e, c.Regimes[0])
+	}
+}
+
+// R2.45: a gain in one regime is told with what it costs in another.
+func TestEvidenceTellsTheCost(t *testing.T) {
+	known := map[target.Regime]tuner.Known{
+		target.Decode:  {Ratio: tuner.Ratio{Estimate: 1.2, Low: 1.19, High: 1.21, Confidence: 0.95}, Runs: []string{"1"}},
+		target.Prefill: {Ratio: tuner.Ratio{Estimate: 0.7, Low: 0.6, High: 0.8, Confidence: 0.95}, Runs: []string{"1"}},
+	}
+	e, ok := evidenceOf(known, target.Decode)
+	if !ok || e.Ratio != 1.2 || len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "prefill gets slower by it, measured here: 0.700x") {
+		t.Errorf("%+v, %v; want 1.2 and the cost in prefill", e, ok)
+	}
+	if e, ok := evidenceOf(nil, target.Decode); ok || len(e.Warnings) > 0 {
+		t.Errorf("%+v of nothing", e)
 	}
 }
 

@@ -216,6 +216,7 @@ func (s *Suggestion) prove(e Evidence, k Constants) {
 	s.Basis = Measured
 	s.Expected = Improvement{Speed: &Range{e.Low, e.Ratio, e.High}, Of: e.Regime, Source: "on this host", Confidence: e.Confidence, Records: e.Records}
 	s.Impact = k.impactOf(s.Expected.gainPercent())
+	s.Warnings = append(s.Warnings, e.Warnings...)
 	if e.Low <= 1 {
 		s.Impact = Low
 		s.Warnings = append(s.Warnings, "the interval holds 1: this host could not tell the two configurations apart")

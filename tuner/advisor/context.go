@@ -199,6 +199,7 @@ type Evidence struct {
 	Confidence       float64
 	Regime           string
 	Records          []string // runs that hold the samples
+	Warnings         []string // what the change costs elsewhere
 }
 
 // constants are the figures in force.

@@ -131,7 +131,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// R2.31
+// R2.31, and R2.4: the schema wants every field of a suggestion.
 func TestReportsFollowTheSchema(t *testing.T) {
 	s := schema(t)
 	contexts := []Context{busy(), contextWith()}
@@ -283,6 +283,11 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	// R2.45: what the change costs elsewhere is told in advance.
+	c.Evidence["threads/above-quota"] = Evidence{Ratio: 1.2, Low: 1.1, High: 1.3, Confidence: 0.95, Records: []string{"r"}, Warnings: []string{"prefill gets slower"}}
+	if s, _ := report(t, Options{}, c).Find("threads/above-quota"); !slices.Contains(s.Warnings, "prefill gets slower") {
+		t.Errorf("warnings %q, want that prefill gets slower", s.Warnings)
+	}
 	c.Evidence["threads/above-quota"] = Evidence{Ratio: 0.9, Low: 0.8, High: 1, Confidence: 0.95, Records: []string{"r"}}
 	r := report(t, Options{}, c)
 	if _, ok := r.Find("threads/above-quota"); ok || !strings.Contains(textOf(t, r), "threads/above-quota: measured here: no gain, 0.900x") {
@@ -420,5 +425,23 @@ func TestFind(t *testing.T) {
 	}
 	if _, ok := r.Find("quantization/ternary"); ok {
 		t.Error("R2.21: a ternary model is advised to be quantised")
+	}
+}
+
+// R2.5, R2.7: every rule is of one of the seven categories and one of the three difficulties, and no id is taken twice.
+func TestRowsAreOfTheVocabulary(t *testing.T) {
+	want := []Category{"architecture", "memory", "compute", "quantization", "parallelization", "hardware", "data_pipeline"}
+	if diff := cmp.Diff(want, Categories); diff != "" {
+		t.Errorf("categories (-want +got):\n%s", diff)
+	}
+	seen, used := map[string]bool{}, map[Category]bool{}
+	for _, r := range slices.Concat(builtins, further) {
+		if !slices.Contains(Categories, r.category) || !slices.Contains([]Difficulty{"easy", "medium", "hard"}, r.difficulty) || seen[r.id] {
+			t.Errorf("%s: category %q, difficulty %q, seen before %v", r.id, r.category, r.difficulty, seen[r.id])
+		}
+		seen[r.id], used[r.category] = true, true
+	}
+	if len(used) != len(Categories) {
+		t.Errorf("categories that some rule is of: %v, want all", used)
 	}
 }
