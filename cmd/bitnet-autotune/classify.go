@@ -3,29 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
-
-// classified is the document of classify.
-type classified struct {
-	placement.Classification
-	Hardware  []placement.Kind    `json:"recommended_hardware"`
-	Levels    []levelHere         `json:"hardware"`
-	Template  placement.Template  `json:"template"`
-	Resources placement.Resources `json:"resource_requirements"`
-}
-
-// levelHere is how well the family runs on a kind of hardware, and whether that is there.
-type levelHere struct {
-	Kind  placement.Kind  `json:"kind"`
-	Level placement.Level `json:"level"`
-	Here  bool            `json:"here"`
-}
 
 func (a *app) classifyVerb() *cobra.Command {
 	var on machine
@@ -55,29 +38,21 @@ The recommended hardware is what this host has, best suited first; the CPU alway
 	return cmd
 }
 
-func (a *app) classify(cmd *cobra.Command, name string, on *machine, use *useFlags) (classified, error) {
+func (a *app) classify(cmd *cobra.Command, name string, on *machine, use *useFlags) (placement.Description, error) {
 	if err := use.check(); err != nil {
-		return classified{}, err
+		return placement.Description{}, err
 	}
 	s, err := subject(name)
 	if err != nil {
-		return classified{}, err
+		return placement.Description{}, err
 	}
 	if err := on.read(cmd.Context(), a); err != nil {
-		return classified{}, err
+		return placement.Description{}, err
 	}
-	c := classified{Classification: placement.Classify(s)}
-	here := placement.KindsOf(on.devices)
-	c.Hardware = on.matrix.Recommend(c.Family, here)
-	for _, kind := range placement.Kinds {
-		c.Levels = append(c.Levels, levelHere{Kind: kind, Level: on.matrix.Level(c.Family, kind), Here: slices.Contains(here, kind)})
-	}
-	c.Template = placement.TemplateOf(c.Family)
-	c.Resources = placement.Defaults.Resources(s, c.Family, use.of(s.Model))
-	return c, nil
+	return on.rules.Describe(s, use.of(s.Model, on), on.devices, on.matrix), nil
 }
 
-func writeClassified(w io.Writer, c classified) {
+func writeClassified(w io.Writer, c placement.Description) {
 	fmt.Fprintf(w, "%s: %s  (confidence %s: %s)\n", c.Name, c.Family, c.Confidence, orUnknown(strings.Join(c.Evidence, "; ")))
 	var levels []string
 	for _, l := range c.Levels {

@@ -15,9 +15,9 @@ document; log lines and progress go to stderr. An error is one line that names w
 
 # Caveats
 
-A verb that only reads (probe, models, inspect, advise without --try, config, explain, verify, bench, replay, history list, show, export, check,
-fleet push, status) never creates or changes the store. One tune at a time measures with a store; a second one ends with
-code 4.
+A verb that only reads (probe, models, inspect, classify, recommend, place, advise without --try, config, explain, verify,
+bench, replay, history list, show, export, check, fleet push, status) never creates or changes the store. One tune at a time
+measures with a store; a second one ends with code 4.
 
 # Decisions
 
@@ -63,5 +63,11 @@ the store would be written by a verb that only reads.
 
 2026-11-21: advise --pid judges an engine under the limits of its own control group and affinity, by its command line. What
 the command line does not say stays unknown: a default of this or that build would be a guess.
+
+2026-11-21: place ends with code 0 when a model has no place: the plan is complete and says what would give it one. A script
+that needs all of them says --require-all, as config has --require-measured, and gets code 3.
+
+2026-11-21: the compatibility profile of a host is written and verified by flags of recommend rather than by a verb: it is what
+recommendations rest on, and a difference ends with code 5, as every failed verification does.
 */
 package main

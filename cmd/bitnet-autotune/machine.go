@@ -21,19 +21,26 @@ import (
 type machine struct {
 	hostFile, gpuFile string
 	levels            []string
+	constants         constants
+	rules             placement.Rules
 
 	host      probe.Host
 	survey    gpu.Survey
 	bandwidth uint64 // measured, of the CPU's memory; 0 unknown
+	rates     map[rated]float64
 	devices   []placement.Device
 	matrix    *placement.Matrix
 }
+
+// rated is a model in a layout whose rate was measured.
+type rated struct{ fingerprint, layout string }
 
 // flags adds the flags that name the machine.
 func (m *machine) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&m.hostFile, "host", "", "plan for the host that this document of probe --format json describes, not for this one")
 	cmd.Flags().StringVar(&m.gpuFile, "gpus", "", "plan with the GPUs in this JSON file (gpus of a probe document), not with those found here")
 	cmd.Flags().StringArrayVar(&m.levels, "level", nil, "override a cell of the compatibility matrix: ROW/COLUMN=LEVEL (repeatable)")
+	constantFlag(cmd, &m.constants)
 }
 
 // described is what of a probe document describes a machine.
@@ -45,7 +52,11 @@ type described struct {
 
 // read finds out about the machine.
 func (m *machine) read(ctx context.Context, a *app) error {
-	m.matrix = placement.DefaultMatrix()
+	m.rules = placement.Rules{Constants: m.constants.Placement, Device: m.constants.Device, Memory: m.constants.Memory}
+	if err := m.rules.Validate(); err != nil {
+		return usage(fmt.Errorf("--constant: %w", err))
+	}
+	m.matrix, m.rates = placement.DefaultMatrix(), map[rated]float64{}
 	for _, k := range kernels.All() {
 		m.matrix.AddKernel(string(k.Layout), k.Needs)
 	}
@@ -64,7 +75,7 @@ func (m *machine) read(ctx context.Context, a *app) error {
 			return usage(fmt.Errorf("--level: %w", err))
 		}
 	}
-	m.devices = placement.Defaults.Devices(m.host, m.survey, m.bandwidth)
+	m.devices = m.rules.Devices(m.host, m.survey, m.bandwidth)
 	return nil
 }
 
@@ -75,7 +86,8 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 			return err
 		}
 		m.survey = surveyGPUs(ctx)
-		return m.recall(a.store)
+		m.recall(a)
+		return nil
 	}
 	found := described{}
 	if err := readJSON("--host", m.hostFile, &found); err != nil {
@@ -106,25 +118,37 @@ func readJSON(flag, path string, into any) error {
 }
 
 // recall takes from the store what was measured on this host: the bandwidth, and the cells of the matrix.
-func (m *machine) recall(store string) error {
-	snapshot, err := history.ReadSnapshot(store)
-	if errors.Is(err, history.ErrNoSnapshot) {
-		return nil
-	}
+func (m *machine) recall(a *app) {
+	snapshot, err := history.ReadSnapshot(a.store)
 	if err != nil {
-		return err
+		if !errors.Is(err, history.ErrNoSnapshot) {
+			a.log.Warn().Err(err).Msg("what was learned here cannot be read: estimates only")
+		}
+		return
 	}
 	for _, l := range snapshot.Learned {
 		var proof tuner.Certificate
-		if l.Host != m.host.Fingerprint() || json.Unmarshal(l.Certificate, &proof) != nil {
+		if l.Signature != kernels.Signature() || !m.is(l) || json.Unmarshal(l.Certificate, &proof) != nil {
 			continue
 		}
 		m.bandwidth = max(m.bandwidth, uint64(proof.Roofline.ReadBandwidth))
 		best := proof.Best
+		if at := (rated{l.Model, string(best.Config.Layout)}); l.Target == "cpu" {
+			m.rates[at] = max(m.rates[at], best.Decode)
+		}
 		if k, known := kernels.ByName(best.Config.Decode.Kernel); known && best.Decode > 0 {
 			m.matrix.AddMeasurement(string(best.Config.Layout), k.Needs, placement.Measurement{Model: l.ModelName, Kernel: k.Name,
 				TokensPerSecond: best.Decode, Ratio: proof.Ratio.Estimate, At: l.MeasuredAt})
 		}
 	}
-	return nil
+}
+
+// is reports whether something was learned on this host under the limits that it has now.
+func (m *machine) is(l history.Learned) bool {
+	for _, f := range m.host.Envelope() {
+		if l.Envelope[f.Name] != f.Value {
+			return false
+		}
+	}
+	return l.Host == m.host.Fingerprint()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
 
@@ -59,6 +59,9 @@ func (a *app) place(cmd *cobra.Command, args []string, f *placeFlags) error {
 			return usage(fmt.Errorf("--hardware: %w", err))
 		}
 	}
+	if err := f.on.read(cmd.Context(), a); err != nil {
+		return err
+	}
 	var wants []placement.Want
 	for _, arg := range args {
 		w, err := f.want(arg)
@@ -68,20 +71,18 @@ func (a *app) place(cmd *cobra.Command, args []string, f *placeFlags) error {
 		w.Kinds = kinds
 		wants = append(wants, w)
 	}
-	if err := f.on.read(cmd.Context(), a); err != nil {
-		return err
-	}
-	plan, err := placement.Defaults.Plan(wants, f.on.devices, f.on.matrix)
+	plan, err := f.on.rules.Plan(wants, f.on.devices, f.on.matrix)
 	if err != nil {
 		return usage(err)
-	}
-	if note := f.on.survey.Note; note != "" {
-		plan.Warnings = append(plan.Warnings, "GPUs: "+note)
 	}
 	for _, warning := range plan.Warnings {
 		a.log.Warn().Msg(warning)
 	}
-	if err := a.print(plan, func(w io.Writer) { writePlacement(w, plan) }); err != nil {
+	note := f.on.survey.Note
+	if note != "" {
+		plan.Warnings = append(plan.Warnings, "GPUs: "+note)
+	}
+	if err := a.print(plan, func(w io.Writer) { writePlacement(w, plan, note) }); err != nil {
 		return err
 	}
 	if f.requireAll && len(plan.Unplaced) > 0 {
@@ -104,15 +105,18 @@ func (f *placeFlags) want(arg string) (placement.Want, error) {
 	if err != nil {
 		return placement.Want{}, err
 	}
-	need, ok := placement.NeedOf(s, f.use.of(s.Model))
+	need, ok := f.on.rules.NeedOf(s, f.use.of(s.Model, &f.on))
+	if _, err := model.Load(name); err != nil && !ok {
+		return placement.Want{}, err
+	}
 	if !ok {
-		return placement.Want{}, usage(errors.New(name + ": what it takes is not known: want a preset (see bitnet-autotune models) or the path of a GGUF file with weights"))
+		return placement.Want{}, usage(fmt.Errorf("%s: its file has no weights: want a preset (see bitnet-autotune models) or a whole GGUF file", name))
 	}
 	return placement.Want{Model: name, Family: placement.Classify(s).Family, Need: need, Prefer: prefer,
-		Alternatives: placement.Alternatives(s, f.use.of(s.Model), layoutBytes(s.Model))}, nil
+		Alternatives: f.on.rules.Alternatives(s, f.use.of(s.Model, &f.on), layoutBytes(s.Model))}, nil
 }
 
-func writePlacement(w io.Writer, p placement.Plan) {
+func writePlacement(w io.Writer, p placement.Plan, gpuNote string) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, at := range p.Placements {
 		users := ""
@@ -135,6 +139,9 @@ func writePlacement(w io.Writer, p placement.Plan) {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t  \t%s\t\n", size(d.UsedBytes), size(d.RoomBytes), size(d.TotalBytes), d.ID)
 	}
 	tab.Flush()
+	if gpuNote != "" {
+		fmt.Fprintf(w, "GPUs: %s\n", gpuNote)
+	}
 	proof := "the best that was found"
 	if p.Optimal {
 		proof = "no plan is better"

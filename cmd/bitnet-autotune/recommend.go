@@ -98,7 +98,7 @@ func (a *app) recommendModels(f *recommendFlags) error {
 	}
 	var catalog []placement.Entry
 	for _, m := range model.Presets() {
-		need, _ := placement.NeedOf(placement.Subject{Name: m.Name, Model: m}, f.use.of(m))
+		need, _ := f.on.rules.NeedOf(placement.Subject{Name: m.Name, Model: m}, f.use.of(m, &f.on))
 		catalog = append(catalog, placement.Entry{Name: m.Name, Family: m.Family, Need: need, Weights: m.TernaryWeights()})
 	}
 	r, err := placement.Recommend(f.task, catalog, f.on.devices, f.on.matrix, by)

@@ -57,13 +57,15 @@ func (u *useFlags) check() error {
 	return nil
 }
 
-// of is the use of one model, with what its weights take as the kernels keep them.
-func (u *useFlags) of(m model.Model) device.Use {
+// of is the use of one model on a machine, with what its weights take as the kernels keep them, and the rate at which this
+// host was measured to run them.
+func (u *useFlags) of(m model.Model, on *machine) device.Use {
 	layout := u.layout
 	if layout == "" {
 		layout = device.DefaultLayout
 	}
-	return device.Use{Context: u.context, Batch: u.batch, Layout: layout, WeightBytes: layoutBytes(m)[layout]}
+	rate := on.rates[rated{m.Fingerprint(), layout}]
+	return device.Use{Context: u.context, Batch: u.batch, Layout: layout, WeightBytes: layoutBytes(m)[layout], TokensPerSecond: rate, RateMeasured: rate > 0}
 }
 
 // layoutBytes is what all ternary matmuls of a model take in each layout of the kernels.

@@ -7,8 +7,8 @@ import (
 )
 
 // usual reports whether a family goes to this GPU where nothing else decides.
-func (c Constants) usual(family string, d Device) bool {
-	return d.Kind != CPU && (family == model.TextGeneration && d.Index == c.TextIndex || family == model.Vision && d.Index == c.VisionIndex)
+func (r Rules) usual(family string, d Device) bool {
+	return d.Kind != CPU && (family == model.TextGeneration && d.Index == r.TextIndex || family == model.Vision && d.Index == r.VisionIndex)
 }
 
 // bundle is what one device holds.

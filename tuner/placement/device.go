@@ -2,9 +2,9 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
-	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
@@ -27,46 +27,51 @@ type Device struct {
 
 // Devices are the GPUs of a survey in the order of their indices, and last the CPU. measured is the read bandwidth of the
 // CPU's memory, 0 = unknown.
-func (c Constants) Devices(h probe.Host, s gpu.Survey, measured uint64) []Device {
+func (r Rules) Devices(h probe.Host, s gpu.Survey, measured uint64) []Device {
 	var list []Device
 	for _, g := range s.GPUs {
-		list = append(list, c.card(g))
+		list = append(list, r.card(g))
 	}
 	slices.SortStableFunc(list, func(a, b Device) int { return a.Index - b.Index })
-	return append(list, c.host(h, measured))
+	return append(list, r.host(h, measured))
 }
 
 // cardRoom is as much of a GPU as both limits leave: the reserve of the moment (R1.2) and the budget of the whole card (R4.4).
-func cardRoom(m gpu.Memory) uint64 {
-	return min(memory.Defaults.Available(m), memory.Defaults.Usable(m.TotalBytes))
+func (r Rules) cardRoom(m gpu.Memory) uint64 {
+	return min(r.Memory.Available(m), r.Memory.Usable(m.TotalBytes))
 }
 
-func (c Constants) card(g gpu.GPU) Device {
+func (r Rules) card(g gpu.GPU) Device {
 	d := Device{Place: Place{CUDA, g.Index}, UUID: g.UUID, ProductName: g.Name, TotalBytes: g.TotalBytes, Trouble: g.Trouble}
 	d.ID = d.Place.String()
-	d.RoomBytes = cardRoom(g.Memory)
+	d.RoomBytes = r.cardRoom(g.Memory)
 	if d.Trouble == "" && g.TotalBytes == 0 {
 		d.Trouble = "its memory is unknown"
 	}
 	d.Bandwidth = device.Figure{Value: g.BandwidthBytes, Basis: device.Probe, Reason: "by the clock and width of its memory"}
 	if g.BandwidthBytes == 0 {
-		d.Bandwidth = device.Figure{Value: c.GPUBandwidth, Basis: device.Estimate, Reason: "unknown: taken for a small card"}
+		d.Bandwidth = device.Figure{Value: r.GPUBandwidth, Basis: device.Estimate, Reason: "unknown: taken for a small card"}
+	}
+	// A card that others keep busy has less to give. What a moment changes by less than a step changes no plan.
+	if busy := math.Floor(min(g.Utilization, r.Device.MostLoad)/r.UsageStep) * r.UsageStep; busy > 0 {
+		d.Bandwidth.Value = uint64(float64(d.Bandwidth.Value) * (1 - busy))
+		d.Bandwidth.Reason += fmt.Sprintf(", %.0f %% of it in use", 100*busy)
 	}
 	return d
 }
 
 // host is the CPU, with the memory that the cgroup leaves.
-func (c Constants) host(h probe.Host, measured uint64) Device {
+func (r Rules) host(h probe.Host, measured uint64) Device {
 	d := Device{Place: Place{Kind: CPU}, ID: string(CPU), ProductName: h.CPU.Model, TotalBytes: h.Memory.LimitBytes}
 	if d.TotalBytes == 0 {
 		d.TotalBytes = h.Memory.TotalBytes
 	}
-	reserve := uint64(float64(d.TotalBytes) * c.HostReserveShare)
+	reserve := uint64(float64(d.TotalBytes) * r.HostReserveShare)
 	d.RoomBytes = h.Memory.AvailableBytes - min(h.Memory.AvailableBytes, reserve)
 	d.Bandwidth = device.Figure{Value: measured, Basis: device.Measured, Reason: "measured on this host"}
 	if measured == 0 {
 		nodes := max(h.CPU.NUMANodes, 1)
-		d.Bandwidth = device.Figure{Value: uint64(nodes) * device.Defaults.NodeBandwidth, Basis: device.Estimate, Reason: fmt.Sprintf("NUMA nodes: %d", nodes)}
+		d.Bandwidth = device.Figure{Value: uint64(nodes) * r.Device.NodeBandwidth, Basis: device.Estimate, Reason: fmt.Sprintf("NUMA nodes: %d", nodes)}
 	}
 	if h.Memory.AvailableBytes == 0 {
 		d.Trouble = "its available memory is unknown"

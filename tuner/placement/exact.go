@@ -22,16 +22,28 @@ type prover struct {
 
 // prove improves best as far as possible. It is proven unless that would have taken more than limit partial assignments.
 func prove(in *instance, best solution, limit int) solution {
-	p := &prover{state: *newState(in), best: best, limit: limit, twin: in.twins(), next: make([]uint64, len(in.bytes))}
-	for i := range in.bytes {
-		p.order = append(p.order, i)
+	all := make([]int, len(in.bytes))
+	for i := range all {
+		all[i] = i
 	}
-	p.small = slices.Clone(p.order)
-	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(in.least(b), in.least(a)) })
-	slices.SortStableFunc(p.small, func(a, b int) int { return cmp.Compare(in.least(a), in.least(b)) })
+	p := newProver(in, in.twins(), best, all, limit)
 	p.visit(0)
 	p.best.proven, p.best.nodes = p.nodes <= limit, p.nodes
 	return p.best
+}
+
+// newProver returns a prover of the free models; all others stay where best has them.
+func newProver(in *instance, twins []int, best solution, free []int, limit int) *prover {
+	p := &prover{state: *newState(in), best: best, limit: limit, twin: twins, order: slices.Clone(free), small: slices.Clone(free), next: make([]uint64, len(in.bytes))}
+	p.restore(best)
+	for _, i := range free {
+		if p.assign[i] != nowhere {
+			p.remove(i)
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(in.least(b), in.least(a)) })
+	slices.SortStableFunc(p.small, func(a, b int) int { return cmp.Compare(in.least(a), in.least(b)) })
+	return p
 }
 
 // least is what model i takes where it takes least.

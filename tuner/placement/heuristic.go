@@ -46,6 +46,32 @@ func improve(in *instance, kicks int) solution {
 	return s.best
 }
 
+// reopened is how many models are placed anew at once, and reopenedNodes over how many partial assignments. Fewer models, or
+// those of two devices, left 8 of 400 instances of 12 to 20 models short of the optimum by up to 12 %; these, 3.
+const (
+	reopened      = 12
+	reopenedNodes = 3000
+)
+
+// refine improves an assignment by placing a few models at a time anew, in the best way that there is for these few: those
+// of three devices, and those left over (Shaw 1998).
+func refine(in *instance, best solution, rounds int) solution {
+	rng, twins := rand.New(rand.NewPCG(3, 4)), in.twins()
+	for range rounds {
+		a, b, c := rng.IntN(len(in.room)), rng.IntN(len(in.room)), rng.IntN(len(in.room))
+		var free []int
+		for _, i := range rng.Perm(len(in.bytes)) {
+			if j := best.assign[i]; len(free) < reopened && (j == a || j == b || j == c || j == nowhere) {
+				free = append(free, i)
+			}
+		}
+		p := newProver(in, twins, best, free, reopenedNodes)
+		p.visit(0)
+		best = p.best
+	}
+	return best
+}
+
 func filled(n, value int) []int {
 	list := make([]int, n)
 	for i := range list {

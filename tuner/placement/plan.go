@@ -85,7 +85,7 @@ type Pooled struct {
 
 // planner makes one plan.
 type planner struct {
-	Constants
+	Rules
 	wants   []Want
 	devices []Device // without trouble
 	matrix  *Matrix
@@ -95,7 +95,7 @@ type planner struct {
 
 // Plan places models on devices. It never gives out more than a device's room, and it depends on neither the order of
 // wants nor that of devices. Wants of one model are one load with several users.
-func (c Constants) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error) {
+func (r Rules) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error) {
 	merged, err := merge(wants)
 	if err != nil {
 		return Plan{}, err
@@ -107,9 +107,9 @@ func (c Constants) Plan(wants []Want, devices []Device, m *Matrix) (Plan, error)
 	slices.SortFunc(devices, func(a, b Device) int {
 		return cmp.Or(cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)), cmp.Compare(a.Index, b.Index))
 	})
-	p := &planner{Constants: c, wants: merged, devices: usable(devices), matrix: m}
+	p := &planner{Rules: r, wants: merged, devices: usable(devices), matrix: m}
 	p.in = p.instance()
-	p.sol = c.solve(p.in)
+	p.sol = r.solve(p.in)
 	p.arrange()
 	return p.plan(devices), nil
 }
@@ -152,7 +152,7 @@ func (p *planner) instance() *instance {
 			want = wantMissing
 		}
 		for j, d := range p.devices {
-			bytes[j], time[j] = forbidden, tokenTime(w.Need.ReadBytes, d.Bandwidth.Value, w.Users)
+			bytes[j], time[j] = forbidden, w.Need.time(d, w.Users)
 			if p.bar(w, d.Kind) == "" {
 				bytes[j] = w.Need.on(d.Kind)
 			}
@@ -171,6 +171,25 @@ func (n Need) on(kind Kind) uint64 {
 		return n.Bytes
 	}
 	return n.Bytes + n.GPUBytes
+}
+
+// time is how many picoseconds a token alone takes on a device, times users: what reading takes and, on the CPU, what the
+// ternary matmuls were measured to take.
+func (n Need) time(d Device, users int) uint64 {
+	if d.Kind != CPU || n.TokensPerSecond <= 0 {
+		return tokenTime(n.ReadBytes, d.Bandwidth.Value, users)
+	}
+	ternary := min(1e12/n.TokensPerSecond*float64(users), maxTime)
+	return min(uint64(ternary)+tokenTime(n.ReadBytes-n.TernaryBytes, d.Bandwidth.Value, users), maxTime)
+}
+
+// speed says what the time of a token on a device rests on.
+func (n Need) speed(d Device) string {
+	text := fmt.Sprintf("a token reads %s at %s/s (%s)", gigabytes(n.ReadBytes), gigabytes(d.Bandwidth.Value), d.Bandwidth.Basis)
+	if d.Kind == CPU && n.TokensPerSecond > 0 {
+		text += fmt.Sprintf(", of which the ternary matmuls do %.3g tokens/s (measured)", n.TokensPerSecond)
+	}
+	return text
 }
 
 // bar is why a model may not be on a kind of hardware; "" = it may.
@@ -232,7 +251,7 @@ func (p *planner) cores(kind Kind) int {
 	if kind == CPU {
 		return p.CPUCores
 	}
-	return device.Defaults.GPUThreads
+	return p.Device.GPUThreads
 }
 
 // whyNot says why model i is not on the device that was asked for.
@@ -262,8 +281,7 @@ func (p *planner) placement(s *state, i int) Placement {
 func (p *planner) reason(s *state, i int) string {
 	w, j := p.wants[i], p.sol.assign[i]
 	d := p.devices[j]
-	text := fmt.Sprintf("%s fit the room of %s; a token reads %s at %s/s (%s): %s", gigabytes(p.in.bytes[i][j]), gigabytes(d.RoomBytes),
-		gigabytes(w.Need.ReadBytes), gigabytes(d.Bandwidth.Value), d.Bandwidth.Basis, milliseconds(p.in.time[i][j], w.Users))
+	text := fmt.Sprintf("%s fit the room of %s; %s: %s", gigabytes(p.in.bytes[i][j]), gigabytes(d.RoomBytes), w.Need.speed(d), milliseconds(p.in.time[i][j], w.Users))
 	if p.in.want[i] == j {
 		return "as asked; " + text
 	}

@@ -11,10 +11,10 @@ import (
 // Pool loads models onto devices, each once, and shares them. T is what a constructor makes of a model. It is safe for
 // concurrent use.
 type Pool[T any] struct {
-	constants Constants
-	devices   []Device
-	matrix    *Matrix
-	ledger    Ledger
+	rules   Rules
+	devices []Device
+	matrix  *Matrix
+	ledger  Ledger
 
 	mu     sync.Mutex
 	loaded map[string]*load[T]
@@ -31,8 +31,8 @@ type load[T any] struct {
 }
 
 // NewPool returns an empty pool over devices.
-func NewPool[T any](c Constants, devices []Device, m *Matrix) *Pool[T] {
-	return &Pool[T]{constants: c, devices: devices, matrix: m, loaded: make(map[string]*load[T])}
+func NewPool[T any](r Rules, devices []Device, m *Matrix) *Pool[T] {
+	return &Pool[T]{rules: r, devices: devices, matrix: m, loaded: make(map[string]*load[T])}
 }
 
 // Lease is one user's hold on a model of a pool.
@@ -114,7 +114,7 @@ func (p *Pool[T]) claim(entry *load[T], w Want) (fallbacks []string, err error) 
 			now[i] = d
 			now[i].RoomBytes -= p.ledger.Used(d)
 		}
-		plan, err := p.constants.Plan([]Want{w}, now, p.matrix)
+		plan, err := p.rules.Plan([]Want{w}, now, p.matrix)
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ type ProfileLevel struct {
 // ProfileOf describes a host.
 func ProfileOf(h probe.Host, s gpu.Survey, m *Matrix) Profile {
 	p := Profile{Version: profileVersion, Fingerprint: h.Fingerprint(), OS: h.OS, Arch: h.Arch, CPU: h.CPU.Model, Features: h.CPU.Features,
-		Cores: h.CPU.UsablePhysical, MemoryBytes: h.Memory.LimitBytes, GPUs: []ProfileGPU{}, Kinds: KindsOf(Defaults.Devices(h, s, 0))}
+		Cores: h.CPU.UsablePhysical, MemoryBytes: h.Memory.LimitBytes, GPUs: []ProfileGPU{}, Kinds: KindsOf(DefaultRules.Devices(h, s, 0))}
 	for _, g := range s.GPUs {
 		p.GPUs = append(p.GPUs, ProfileGPU{Index: g.Index, UUID: g.UUID, Name: g.Name, ComputeCapability: g.ComputeCapability, TotalBytes: g.TotalBytes})
 	}

@@ -123,7 +123,7 @@ func (m *Matrix) match(e Entry, devices []Device, by Constraints) (best Match, w
 	var against []string
 	for _, d := range devices {
 		level, bytes := m.Level(e.Family, d.Kind), e.Need.on(d.Kind)
-		time := float64(tokenTime(e.Need.ReadBytes, d.Bandwidth.Value, 1)) / 1e12
+		time := float64(e.Need.time(d, 1)) / 1e12
 		switch {
 		case len(by.Kinds) > 0 && !slices.Contains(by.Kinds, d.Kind):
 			against = append(against, d.ID+" is not among the hardware asked for")

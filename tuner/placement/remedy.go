@@ -17,7 +17,7 @@ func (p *planner) unplaced(s *state, i int) Unplaced {
 	}
 	if p.bar(w, CUDA) == "" {
 		bytes := w.Need.on(CUDA)
-		out.WouldFitWith = append(out.WouldFitWith, Remedy{Change: fmt.Sprintf("one more GPU with at least %s, all free", gigabytes(cardFor(bytes))), Bytes: cardFor(bytes)})
+		out.WouldFitWith = append(out.WouldFitWith, Remedy{Change: fmt.Sprintf("one more GPU with at least %s, all free", gigabytes(p.cardFor(bytes))), Bytes: p.cardFor(bytes)})
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func (p *planner) shortage(s *state, i int) string {
 // places reports whether, with the changed wants, model i has a place and fewer models than now are left over. It looks for
 // a plan that shows it, and does not prove that there is none.
 func (p *planner) places(changed []Want, i int) bool {
-	other := planner{Constants: p.Constants, wants: changed, devices: p.devices, matrix: p.matrix}
+	other := planner{Rules: p.Rules, wants: changed, devices: p.devices, matrix: p.matrix}
 	other.ExactNodes, other.Kicks = min(p.ExactNodes, 2000), min(p.Kicks, 50)
 	sol := other.solveAlone(other.instance())
 	return sol.assign[i] != nowhere && sol.unplaced < p.sol.unplaced
@@ -95,19 +95,19 @@ func (p *planner) nearest(s *state, i int) (Device, uint64) {
 }
 
 // mostRoom is the room of a device that is all free.
-func (c Constants) mostRoom(d Device) uint64 {
+func (r Rules) mostRoom(d Device) uint64 {
 	if d.Kind == CPU {
-		return d.TotalBytes - uint64(float64(d.TotalBytes)*c.HostReserveShare)
+		return d.TotalBytes - uint64(float64(d.TotalBytes)*r.HostReserveShare)
 	}
-	return cardRoom(gpu.Memory{TotalBytes: d.TotalBytes, FreeBytes: d.TotalBytes})
+	return r.cardRoom(gpu.Memory{TotalBytes: d.TotalBytes, FreeBytes: d.TotalBytes})
 }
 
 // cardFor is the least total of a GPU, all of it free, that has room for bytes, to the next 2^27: what is kept in reserve
 // grows with the total.
-func cardFor(bytes uint64) uint64 {
+func (r Rules) cardFor(bytes uint64) uint64 {
 	const step = 1 << 27
 	total := (bytes + step - 1) / step * step
-	for cardRoom(gpu.Memory{TotalBytes: total, FreeBytes: total}) < bytes {
+	for r.cardRoom(gpu.Memory{TotalBytes: total, FreeBytes: total}) < bytes {
 		total += step
 	}
 	return total

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 )
 
@@ -25,7 +24,7 @@ type Resources struct {
 
 // Resources tells what a model asks of a host, of its dimensions where they are known, of its file's size where those
 // are not, else of the size that its name states, else nothing.
-func (c Constants) Resources(s Subject, family string, use device.Use) Resources {
+func (rules Rules) Resources(s Subject, family string, use device.Use) Resources {
 	t := TemplateOf(family)
 	if use.Batch == 0 {
 		use.Batch = t.Batch
@@ -33,11 +32,11 @@ func (c Constants) Resources(s Subject, family string, use device.Use) Resources
 	if use.Context == 0 {
 		use.Context = t.Context
 	}
-	r := Resources{Cores: c.CPUCores, Batch: use.Batch, Context: use.Context, Basis: device.Estimate}
+	r := Resources{Cores: rules.CPUCores, Batch: use.Batch, Context: use.Context, Basis: device.Estimate}
 	if s.Model.Tunable() == nil {
-		need := device.Defaults.Require(s.Model, use)
+		need := rules.Device.Require(s.Model, use)
 		r.MinimumBytes, r.DiskBytes = need.Required(1), need.ModelBytes.Value
-		r.RecommendedBytes = max(need.Required(use.Batch), c.headroom(r.MinimumBytes))
+		r.RecommendedBytes = max(need.Required(use.Batch), rules.headroom(r.MinimumBytes))
 		r.Layout, r.Context = need.Layout, need.Context
 		r.Reason = fmt.Sprintf("%s, and %s for each sequence", need.ModelBytes.Reason, need.Working.Reason)
 		return r
@@ -55,11 +54,13 @@ func (c Constants) Resources(s Subject, family string, use device.Use) Resources
 		r.Reason = "the size is unknown: name a preset or a GGUF file"
 		return r
 	}
-	r.MinimumBytes, r.RecommendedBytes = r.DiskBytes, c.headroom(r.DiskBytes)
+	r.MinimumBytes, r.RecommendedBytes = r.DiskBytes, rules.headroom(r.DiskBytes)
 	return r
 }
 
-func (c Constants) headroom(bytes uint64) uint64 { return uint64(c.RecommendedFactor * float64(bytes)) }
+func (rules Rules) headroom(bytes uint64) uint64 {
+	return uint64(rules.RecommendedFactor * float64(bytes))
+}
 
 // Need is what a model takes on a device, for one use of it.
 type Need struct {
@@ -69,26 +70,32 @@ type Need struct {
 	// Bytes is weights, embedding, head and the working memory of the batch; GPUBytes what a GPU needs besides.
 	Bytes    uint64
 	GPUBytes uint64
-	// ReadBytes is what one token reads.
-	ReadBytes uint64
-	DiskBytes uint64
-	Basis     device.Basis
-	Reason    string
+	// ReadBytes is what one token reads, TernaryBytes the ternary weights of that.
+	ReadBytes    uint64
+	TernaryBytes uint64
+	// TokensPerSecond is how fast the CPU runs the ternary matmuls in this layout, measured on this host; 0 = unknown.
+	TokensPerSecond float64
+	DiskBytes       uint64
+	Basis           device.Basis
+	Reason          string
 }
 
 // NeedOf returns what a model takes. One without ternary matmuls takes what its file has, as far as is known, in whichever
 // layout; ok is false if nothing is known.
-func NeedOf(s Subject, use device.Use) (n Need, ok bool) {
+func (rules Rules) NeedOf(s Subject, use device.Use) (n Need, ok bool) {
 	if s.Model.Tunable() != nil {
 		n = Need{Bytes: s.FileBytes, ReadBytes: s.FileBytes, DiskBytes: s.FileBytes, Batch: max(use.Batch, 1), Context: use.Context, Basis: device.Probe,
 			Reason: "all tensors of its file"}
 		return n, n.Bytes > 0
 	}
-	r := device.Defaults.Require(s.Model, use)
-	n = Need{Layout: r.Layout, Context: r.Context, Batch: r.Batch, Bytes: r.Required(r.Batch), ReadBytes: r.BytesPerToken.Value, DiskBytes: r.ModelBytes.Value, Basis: device.Estimate}
+	r := rules.Device.Require(s.Model, use)
+	n = Need{Layout: r.Layout, Context: r.Context, Batch: r.Batch, Bytes: r.Required(r.Batch), ReadBytes: r.BytesPerToken.Value, TernaryBytes: r.Weights.Value, DiskBytes: r.ModelBytes.Value, Basis: device.Estimate}
+	if use.RateMeasured {
+		n.TokensPerSecond = use.TokensPerSecond
+	}
 	n.Reason = fmt.Sprintf("weights as %s, and cache and activations of %d tokens, %d times", r.Layout, r.Context, r.Batch)
 	// The GPU kernels do not dequantise: they state that they need their results alone (R1.13).
-	n.GPUBytes = max(memory.Defaults.MinWorkspaceBytes, uint64(r.Batch)*uint64(r.Largest.N)*memory.Defaults.ResultBytes)
+	n.GPUBytes = max(rules.Memory.MinWorkspaceBytes, uint64(r.Batch)*uint64(r.Largest.N)*rules.Memory.ResultBytes)
 	return n, true
 }
 
@@ -104,21 +111,21 @@ const leastContext = 256
 
 // Alternatives are the uses in which the model takes less: other layouts of those in layoutBytes (by name, what all ternary
 // matmuls take), shorter contexts, smaller batches, and last all of it together.
-func Alternatives(s Subject, use device.Use, layoutBytes map[string]uint64) []Alternative {
-	now, ok := NeedOf(s, use)
+func (rules Rules) Alternatives(s Subject, use device.Use, layoutBytes map[string]uint64) []Alternative {
+	now, ok := rules.NeedOf(s, use)
 	if !ok || s.Model.Tunable() != nil {
 		return nil
 	}
 	var list []Alternative
 	try := func(use device.Use, knob, change string) {
-		if n, _ := NeedOf(s, use); n.Bytes < now.Bytes {
+		if n, _ := rules.NeedOf(s, use); n.Bytes < now.Bytes {
 			list = append(list, Alternative{Knob: knob, Change: change, Need: n})
 		}
 	}
 	least := use
 	for _, layout := range slices.Sorted(maps.Keys(layoutBytes)) {
 		other := use
-		other.Layout, other.WeightBytes = layout, layoutBytes[layout]
+		other.Layout, other.WeightBytes, other.RateMeasured = layout, layoutBytes[layout], false
 		try(other, "layout", "layout "+layout)
 		if least.WeightBytes == 0 || layoutBytes[layout] < least.WeightBytes {
 			least.Layout, least.WeightBytes = layout, layoutBytes[layout]
@@ -135,6 +142,7 @@ func Alternatives(s Subject, use device.Use, layoutBytes map[string]uint64) []Al
 		other.Batch = batch
 		try(other, "batch", fmt.Sprintf("a batch of %d", batch))
 	}
+	least.RateMeasured = false
 	least.Context, least.Batch = min(now.Context, leastContext), 1
 	try(least, "", fmt.Sprintf("layout %s, a context of %d and a batch of 1", least.Layout, least.Context))
 	return list

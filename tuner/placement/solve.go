@@ -33,8 +33,16 @@ func (c Constants) solve(in *instance) solution {
 // solveAlone solves in without regard to smaller sets of devices.
 func (c Constants) solveAlone(in *instance) solution {
 	order := in.canonical()
-	found := in.only(order)
-	sol := prove(found, improve(found, c.Kicks), c.ExactNodes)
+	renamed := in.only(order)
+	sol := prove(renamed, improve(renamed, c.Kicks/10), c.ExactNodes)
+	if !sol.proven {
+		found := improve(renamed, c.Kicks)
+		if sol.score.less(found.score) {
+			found = sol
+		}
+		found = refine(renamed, found, c.Kicks)
+		sol.assign, sol.score = found.assign, found.score
+	}
 	for i, j := range sol.assign {
 		if j != nowhere {
 			sol.assign[i] = order[j]

@@ -9,6 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// Rounds is n, or with -short, which is for the race detector, an eighth of it. The tests of package placement_test use it too.
+func Rounds(n int) int {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
 // randomInstance is one of models from 25 MB to 8 GB on a CPU and some GPUs whose room is scarce, so that not always all fit.
 func randomInstance(rng *rand.Rand, models, devices int) *instance {
 	in := &instance{}
@@ -99,7 +107,7 @@ func everything(s *state, i int, best *solution) {
 
 // R3.21: exact for small sets. Branch and bound finds what trying everything finds, starting from nothing.
 func TestProvenIsBestOfAll(t *testing.T) {
-	for n := range 300 {
+	for n := range Rounds(300) {
 		rng := rand.New(rand.NewPCG(7, uint64(n)))
 		in := randomInstance(rng, 1+rng.IntN(6), 1+rng.IntN(4))
 		empty := newState(in).snapshot()
@@ -115,8 +123,8 @@ func TestProvenIsBestOfAll(t *testing.T) {
 
 // R3.21: near-optimal beyond: local search alone, on 1,000 instances, is within 2 % of what is proven to be the best.
 func TestLocalSearchIsWithinTwoPercent(t *testing.T) {
-	exact, worst, unproven := 0, 1.0, 0
-	for n := range 1000 {
+	exact, worst, unproven, instances := 0, 1.0, 0, Rounds(1000)
+	for n := range instances {
 		rng := rand.New(rand.NewPCG(8, uint64(n)))
 		in := randomInstance(rng, 1+rng.IntN(10), 1+rng.IntN(5))
 		found := improve(in, Defaults.Kicks)
@@ -138,7 +146,7 @@ func TestLocalSearchIsWithinTwoPercent(t *testing.T) {
 			worst = max(worst, float64(found.cost)/float64(best.cost))
 		}
 	}
-	t.Logf("of 1,000 instances %d solved to the optimum, the worst at %.4f of it, %d not proven", exact, worst, unproven)
+	t.Logf("of %d instances %d solved to the optimum, the worst at %.4f of it, %d not proven", instances, exact, worst, unproven)
 	if worst > 1.02 {
 		t.Errorf("the worst is %.4f of the optimum, want at most 1.02", worst)
 	}
@@ -169,7 +177,7 @@ func TestADeviceMoreIsNeverWorse(t *testing.T) {
 		t.Run(fmt.Sprintf("nodes=%d", limit), func(t *testing.T) {
 			c := Defaults
 			c.ExactNodes, c.Kicks = limit, 5
-			for n := range 100 {
+			for n := range Rounds(100) {
 				rng := rand.New(rand.NewPCG(9, uint64(n)))
 				in := randomInstance(rng, 2+rng.IntN(9), 1+rng.IntN(4))
 				more := addDevice(rng, in)
@@ -185,7 +193,7 @@ func TestADeviceMoreIsNeverWorse(t *testing.T) {
 }
 
 func TestSolveIsDeterministic(t *testing.T) {
-	for n := range 30 {
+	for n := range Rounds(30) {
 		in := randomInstance(rand.New(rand.NewPCG(10, uint64(n))), 14, 4)
 		if diff := cmp.Diff(Defaults.solve(in), Defaults.solve(in), cmp.AllowUnexported(solution{}, score{})); diff != "" {
 			t.Fatalf("instance %d: (-first +second):\n%s", n, diff)
