@@ -162,7 +162,7 @@ func TestAdviceOnARealQuota(t *testing.T) {
 		t.Errorf("%+v, want the critical advice to run 1 thread", s)
 	}
 	var before, after int
-	for range 3 {
+	for range 2 {
 		before += decoded(t, dir, threads)
 		after += decoded(t, dir, 1)
 	}

@@ -119,6 +119,43 @@ func TestSurveyTakesWhatATuneMeasured(t *testing.T) {
 	}
 }
 
+func TestAdviseRefuses(t *testing.T) {
+	for line, want := range map[string]string{
+		"--current thread=8":                     `--current: setting "thread": one of mode, device`,
+		"--current mode=fast":                    "--current: setting mode=fast: one of inference, training",
+		"--min-impact huge":                      `--min-impact "huge": critical, high, medium or low`,
+		"--category magic":                       `--category "magic": architecture, `,
+		"--silence nobody":                       `silence "nobody": no rule of that id`,
+		"--try threads/off":                      "--try: name the --model to measure",
+		"--try threads/off --pid 1":              "--try measures under the limits of this very process",
+		"--try threads/off --model " + anyPreset: `--try "threads/off": not suggested here`,
+		"--pid 1 --host x":                       "--pid 1: the id of a process of this host",
+		"--observe -1s":                          "--observe -1s: want 0 or more",
+		"--host nowhere.json":                    "--host: open nowhere.json",
+		"--model nonsense":                       `unknown preset or file "nonsense"`,
+		"--constant advisor.nothing=1":           "--constant advisor.nothing=1: no such constant",
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append([]string{"--store", t.TempDir(), "advise"}, strings.Fields(line)...), &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), want) || out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("advise %s: code %d, %q; want code 2 and one line with %q", line, code, errs.String(), want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"advise", "--pid", "999999999"}, &out, &errs); code != exitError || !strings.Contains(errs.String(), "want a process that runs") {
+		t.Errorf("a process that is not there: code %d, %q", code, errs.String())
+	}
+}
+
+func TestAdviseFurtherAndSchema(t *testing.T) {
+	for flag, want := range map[string]string{"--further": "further/pruning", "--schema": advisor.Schema} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"--store", t.TempDir(), "advise", flag}, &out, &errs); code != exitDone || !strings.Contains(out.String(), want) {
+			t.Errorf("advise %s: code %d, %q", flag, code, errs.String())
+		}
+	}
+}
+
 // R2.2: another machine is described by what the probe verb printed there, and nothing of this one is mixed in.
 func TestSurveyOfAnotherMachine(t *testing.T) {
 	var doc, errs bytes.Buffer
@@ -181,7 +218,7 @@ func TestEvidenceReachesTheReport(t *testing.T) {
 	}
 	original, _ := changeOf(s.context.Current)
 	changed, _ := changeOf(change)
-	c, err := s.tuner.Compare(t.Context(), path, original, changed, 4*time.Second, suggestion.ID)
+	c, err := s.tuner.Compare(t.Context(), path, original, changed, 3*time.Second, suggestion.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
