@@ -39,6 +39,9 @@ Online lets a live service choose among the settings that a run proved, and lear
 
 At most 5 % of the requests are tried on another setting than the one that serves (package bandit/online says how).
 
+Compare is the A/B test of one change: the original and the changed config in turn, with an interval, remembered with why
+it was asked. Known is what such a comparison, or the runs of Tune, have shown of a change.
+
 # Caveats
 
 Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
@@ -164,5 +167,14 @@ gives a table in which nothing has an interval.
 
 2026-11-21: A decode row's limit is the better of two read loops, with and without software prefetch, as measured once in
 the run for each number of threads and residency. Which is better depends on all of these.
+
+2026-11-21: Compare keeps its samples as records of the changed arm beside the original as yardstick, which is what a record
+is. The road not taken is a bucket of its own in the history.
+
+2026-11-21: with more threads than the quota allows, Compare counts the time in which the quota stops a sample, which every
+other measurement sets aside, and lets a period pass before each sample: else the arm after the greedy one pays for it.
+
+2026-11-21: evidence of a change counts under the same quota, CPUs and usable cores only. The limit of memory moves with the
+host and no rate with it.
 */
 package tuner
