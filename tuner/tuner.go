@@ -298,7 +298,7 @@ func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
 	if err != nil {
 		return Rig{}, err
 	}
-	cuda, err := target.NewCUDA(device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
+	cuda, err := target.NewCUDA(t.gpus.driver, device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
 	if err != nil {
 		return Rig{}, err
 	}

@@ -116,7 +116,8 @@ func NewManager(d *driver.Driver, id int, o Options) (*Manager, error) {
 	if o.Log != nil {
 		m.log = *o.Log
 	}
-	m.record = record{query: m.ask, now: m.now, lifetime: m.constants.RecordLifetime}
+	m.record.query, m.record.now = m.ask, m.now
+	m.record.lifetime, m.record.deadline = m.constants.RecordLifetime, m.constants.QueryDeadline
 	if o.Query != nil {
 		m.record.query = func() (gpu.Memory, error) { return o.Query(id) }
 	}

@@ -640,7 +640,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	// R4.6 R4.13 R4.26 R4.33 R1.22: what is logged, and at which level.
+	// R4.6 R4.13 R4.26 R4.33 R4.64 R1.22: what is logged, and at which level.
 	var log bytes.Buffer
 	logger := zerolog.New(&log).Level(zerolog.DebugLevel)
 	_, d := simulated(t, sim.Config{Devices: []sim.DeviceSpec{{Name: "Card", TotalBytes: 8 * gib}}})

@@ -135,9 +135,9 @@ func (m *Machine) fill(dst driver.Ptr, pattern []byte, count uint64) transfer {
 			return work{}, driver.InvalidValue
 		}
 		return work{engine: compute, latency: kernelLatency, run: func() (time.Duration, driver.Result) {
-			r := m.space.pieces(dst, bytes, d, func(at uint64, piece []byte) {
-				for i := range piece {
-					piece[i] = pattern[(at+uint64(i))%uint64(len(pattern))]
+			r := m.space.pieces(dst, bytes, d, func(_ uint64, piece []byte) { // which begin at a multiple of the pattern
+				for done := copy(piece, pattern); done < len(piece); done *= 2 {
+					copy(piece[done:], piece[:done])
 				}
 			})
 			return at(bytes, c.device.BandwidthBytes), faulty(r)
