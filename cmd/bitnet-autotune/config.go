@@ -176,7 +176,8 @@ func writeEnv(w io.Writer, p tuner.Plan) {
 // writeGo prints a Go expression of type tuner.Config.
 func writeGo(w io.Writer, p tuner.Plan) {
 	c := p.Config
-	fmt.Fprintf(w, "// %s: %s\ntuner.Config{\n\tStrategy: %q,\n\tLayout:   %q,\n", p.Source, p.Reason, c.Strategy, c.Layout)
+	reason := strings.Join(strings.Fields(p.Reason), " ") // in one line, as the comment ends with it
+	fmt.Fprintf(w, "// %s: %s\ntuner.Config{\n\tStrategy: %q,\n\tLayout:   %q,\n", p.Source, reason, c.Strategy, c.Layout)
 	for _, named := range []struct {
 		field  string
 		regime target.Regime
@@ -184,6 +185,9 @@ func writeGo(w io.Writer, p tuner.Plan) {
 		a := c.Arm(named.regime)
 		fmt.Fprintf(w, "\t%s: tuner.Setting{Kernel: %q, Threads: %d, Batch: %d, Blocking: kernels.Blocking{Tile: kernels.Tile{Groups: %d, Tokens: %d}, PrefetchBytes: %d, ChunkRows: %d}%s},\n",
 			named.field, a.Kernel, a.Threads, a.Batch, a.Blocking.Tile.Groups, a.Blocking.Tile.Tokens, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows, goLaunch(a.Launch))
+	}
+	if c.GPUMemoryFraction > 0 {
+		fmt.Fprintf(w, "\tGPUMemoryFraction: %v,\n", c.GPUMemoryFraction)
 	}
 	fmt.Fprintf(w, "\tWorkspaceBytes: %d,\n\tDevices: %#v,\n}\n", c.WorkspaceBytes, c.Devices)
 }
