@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
@@ -21,11 +22,12 @@ import (
 type constants struct {
 	Device    device.Constants    `json:"device"`
 	Memory    memory.Constants    `json:"memory"`
+	Advisor   advisor.Constants   `json:"advisor"`
 	Placement placement.Constants `json:"placement"`
 }
 
 func defaultConstants() constants {
-	return constants{Device: device.Defaults, Memory: memory.Defaults, Placement: placement.Defaults}
+	return constants{Device: device.Defaults, Memory: memory.Defaults, Advisor: advisor.Defaults, Placement: placement.Defaults}
 }
 
 // constant is one of them as it is listed. Its field carries source, unit and doc as tags.

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
 	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
+	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
 	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
 	"cmd/bitnet-autotune":       {"*"},
 
