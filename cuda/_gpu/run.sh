@@ -50,6 +50,7 @@ else
 	missed+=("ptxas is not installed: the driver's own compiler took the PTX instead")
 fi
 step conformance env BITNET_AUTOTUNE_REQUIRE=cuda go test ./cuda/kernels -count 1 -v -timeout 30m -run TestKernelsOnThisMachinesGPU -full
+step allocator env BITNET_AUTOTUNE_REQUIRE=cuda go test ./cuda/memory -count 1 -v -run TestMemoryOnThisMachinesGPU
 if command -v compute-sanitizer >/dev/null; then
 	go test -c -o "$work/kernels.test" ./cuda/kernels
 	for tool in memcheck racecheck; do
