@@ -3,6 +3,7 @@ package advisor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -149,6 +150,7 @@ func (rule row) guarded(c *Context) (s *Suggestion, err error) {
 		}
 	}()
 	seen := *c // a rule may not change what the next one sees of it
+	seen.Current = maps.Clone(c.Current)
 	return rule.check(&seen)
 }
 

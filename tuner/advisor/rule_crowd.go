@@ -15,8 +15,7 @@ var crowdRule = row{id: "threads/above-cpus", category: Parallelization, difficu
 	if err != nil {
 		return nil, err
 	}
-	quota := c.Host.Cgroup.QuotaCPUs
-	if threads <= c.cpus() || quota > 0 && float64(threads) > quota {
+	if threads <= c.cpus() || c.quotaBinds() {
 		return nil, nil // or the quota is what counts
 	}
 	return &Suggestion{

@@ -17,7 +17,7 @@ var quotaRule = row{id: "threads/above-quota", category: Parallelization, diffic
 		return nil, err
 	}
 	quota := c.Host.Cgroup.QuotaCPUs
-	if quota == 0 || float64(threads) <= quota || threads <= usable {
+	if quota == 0 || float64(threads) <= quota || threads <= usable || !c.quotaBinds() {
 		return nil, nil
 	}
 	s := &Suggestion{
@@ -37,6 +37,12 @@ var quotaRule = row{id: "threads/above-quota", category: Parallelization, diffic
 	}
 	return s, nil
 }}
+
+// quotaBinds reports whether the quota is less than the CPUs that the threads may run on: else these are the limit.
+func (c *Context) quotaBinds() bool {
+	quota := c.Host.Cgroup.QuotaCPUs
+	return quota > 0 && quota < float64(c.cpus())
+}
 
 // quotaGain is what no more threads than the quota are expected to bring. Rounding down gives a part of the quota away.
 func (c *Context) quotaGain(threads, usable int, quota float64) Improvement {
