@@ -61,7 +61,7 @@ func (a *app) survey(ctx context.Context, fsys fs.FS, q adviceRequest) (*survey,
 	}
 	if q.host == "" {
 		s.watch(ctx, fsys, q)
-		found := surveyGPUs(ctx)
+		found := surveyGPUs(ctx, 0)
 		c.GPUs = &found
 	}
 	if err := s.readMetrics(q.metrics); err != nil {

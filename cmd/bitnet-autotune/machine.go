@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +86,7 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 		if m.host, err = probe.Local(ctx); err != nil {
 			return err
 		}
-		m.survey = surveyGPUs(ctx)
+		m.survey = surveyGPUs(ctx, 0)
 		m.recall(a)
 		return nil
 	}
@@ -103,8 +104,10 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// surveyGPUs looks for GPUs.
-func surveyGPUs(ctx context.Context) gpu.Survey { return gpu.Local(ctx, gpu.Options{}) }
+// surveyGPUs looks for GPUs, for so long: 0 = until NVML has answered.
+func surveyGPUs(ctx context.Context, timeout time.Duration) gpu.Survey {
+	return gpu.Local(ctx, gpu.Options{Timeout: timeout})
+}
 
 func readJSON(flag, path string, into any) error {
 	data, err := os.ReadFile(path)
