@@ -54,7 +54,7 @@ The settings in use come from --current and from the command line of a running e
 What a rule would need and does not know is listed at the end. Nothing is ever changed.`,
 		Example: `  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=8,layout=i2s
   bitnet-autotune advise --pid $(pidof llama-server) --min-impact high
-  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=8 --try threads/above-quota
+  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=2,layout=i2s --try layout/residency
   bitnet-autotune advise --host production.json --current threads=64 --format md`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{moreFormats: "md"},

@@ -197,6 +197,16 @@ func (s *survey) readMetrics(path string) error {
 	if err := dec.Decode(&doc); err != nil {
 		return fmt.Errorf("--metrics %s: %w; want an object with latency, memory, throughput, profile", path, err)
 	}
+	if dec.More() {
+		return fmt.Errorf("--metrics %s: more follows the object: want one object with latency, memory, throughput, profile", path)
+	}
+	if doc.Profile != nil {
+		for i, o := range doc.Profile.Operations {
+			if o.Count < 1 || !(o.MeanMicroseconds >= 0) {
+				return fmt.Errorf("--metrics %s: profile.operations[%d]: count %d and mean_us %g: want at least 1 and 0", path, i, o.Count, o.MeanMicroseconds)
+			}
+		}
+	}
 	c := &s.context
 	c.Latency, c.Memory, c.Throughput, c.Profile = doc.Latency, doc.Memory, doc.Throughput, doc.Profile
 	return nil

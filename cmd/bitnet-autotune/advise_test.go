@@ -66,6 +66,22 @@ func TestModelOfAProcess(t *testing.T) {
 	}
 }
 
+// Metrics that no rule could judge are refused, and not passed over.
+func TestMetricsAreChecked(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"profile":{"operations":[{"name":"norm","mean_us":3}]}}`: "profile.operations[0]: count 0",
+		`{"memory":{"peak_bytes":1}} {"latency":{}}`:               "more follows the object",
+	} {
+		path := filepath.Join(t.TempDir(), "metrics.json")
+		if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := new(survey).readMetrics(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", doc, err, want)
+		}
+	}
+}
+
 // R2.1: every part that a rule may ask for is found where there is a model, and what the file of metrics tells is in it.
 func TestSurveyFillsTheContext(t *testing.T) {
 	metrics := t.TempDir() + "/metrics.json"

@@ -168,7 +168,7 @@ func (rule row) complete(s *Suggestion, c *Context) error {
 	}
 	s.Basis = Estimate
 	s.Digest = s.digest()
-	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil && (c.Current["engine"] == "" || c.parks()) {
+	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil && (c.Current["engine"] == "" || c.parks()) && c.canRun() {
 		s.Measure = c.command(s.ID)
 	}
 	s.Steps = append([]string{}, s.Steps...)

@@ -63,6 +63,12 @@ func (c *Context) quotaGain(threads, usable int, quota float64) Improvement {
 // is not named counts as one that spins, as those of the llama.cpp family do.
 func (c *Context) parks() bool { return c.Current["engine"] == ownEngine }
 
+// canRun reports whether this program's own kernels can run with the threads in use: each has a CPU of its own.
+func (c *Context) canRun() bool {
+	threads, err := c.Current.number("threads")
+	return err != nil || threads <= c.cpus()
+}
+
 // ownEngine is the name of the engine that is this program's own kernels and worker pool.
 const ownEngine = "bitnet-autotune"
 
