@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +77,11 @@ func (d described) check() error {
 			return fmt.Errorf("read_bandwidth_bytes_per_second of %d threads is %g: want 0 to 1e15", threads, rate)
 		}
 	}
+	for field, text := range map[string]string{"cpu.model": d.CPU.Model, "gpu_note": d.Note} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return fmt.Errorf("%s is %q: want plain text", field, text)
+		}
+	}
 	return checkGPUs(d.GPUs)
 }
 
@@ -86,6 +93,8 @@ func checkGPUs(list []gpu.GPU) error {
 			return fmt.Errorf("gpus[%d].index is %d: want 0 or more", i, g.Index)
 		case g.UUID != "" && seen[g.UUID]:
 			return fmt.Errorf("gpus[%d].uuid %q is there twice: want each device once", i, g.UUID)
+		case strings.ContainsFunc(g.Name+g.UUID+g.Trouble, unicode.IsControl):
+			return fmt.Errorf("gpus[%d]: name %q, uuid %q, trouble %q: want plain text", i, g.Name, g.UUID, g.Trouble)
 		case g.TotalBytes > mostBytes:
 			return fmt.Errorf("gpus[%d].memory_total_bytes is %d: want at most 2^50", i, g.TotalBytes)
 		case g.FreeBytes > g.TotalBytes:

@@ -119,6 +119,7 @@ func TestDocumentsAreChecked(t *testing.T) {
 		"one card twice":   {fmt.Sprintf(host, "1", "8", "8", "1", card+","+card), `gpus[1].uuid "GPU-1" is there twice`},
 		"more free":        {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "8", "7", 1)), "gpus[0].memory_free_bytes is 8"},
 		"beyond all cards": {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "8", "18446744073709551615", 1)), "gpus[0].memory_total_bytes is 18446744073709551615"},
+		"no plain text":    {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "GPU-1", `\u001b[2J`, 1)), `gpus[0]: name "", uuid "\x1b[2J"`},
 		"busier than busy": {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "0.5", "1e300", 1)), "gpus[0].utilization is 1e+300"},
 	} {
 		t.Run(name, func(t *testing.T) {
