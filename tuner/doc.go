@@ -18,6 +18,11 @@ least where there is time for them, meet the default on fresh samples, the layou
 and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was proven is
 published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
+Budget.Target says where. What a problem means there (its default, heuristic, knobs, rules and kernel table) is a domain: one
+implementation for the CPU, one for CUDA; everything else of a run is the same. With target auto and a GPU both are tuned, their
+answers are compared in pairs, and Plan answers with the GPU's config only where a run decided for it on this very card. Without a
+GPU one line says why.
+
 With Options.Fleet hosts of one class share what they learned. Tune begins with what the others know, lets one host of
 the class tune at a time (Budget.FleetWait says how long the others wait), and offers its own result. Receive takes a
 config without tuning: it is verified here bit for bit and compared with the default before Plan answers with it, as
@@ -134,10 +139,26 @@ left to ask, but on a noisy host it can go on refining ties for ever.
 2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
 time and a setting, but no weight in the ratio.
 
+2026-11-21: The GPU has to be proven faster than the CPU to be the answer: the CPU is on every host and needs no driver. A
+split of the layers between both is not taken: a token passes its layers one after the other, so it takes the sum of both parts and
+lies between them; where a card is too small for all layers, its time is reckoned from the measured rates and told.
+
+2026-11-21: What was learned on a GPU is kept under target cuda with the card (name, capability, memory, driver) in the host's identity.
+Another card is another host; another driver is a host like this one. The UUID is not in it: cards of one kind are alike.
+
+2026-11-21: On a GPU, arms that a duel cannot tell apart are ranked by their workspace, the smaller first: its memory is what
+models compete for. Weighing bytes against time in the cost itself would need an exchange rate that nobody knows.
+
+2026-11-21: Plan opens the driver only where something was learned on a GPU: initialising it may take longer than all of Plan.
+
 2026-11-21: A session chooses among the arms of the duel only, in the plan's layout: all are verified bit for bit on this
 host, and none needs the weights packed again. A plan that was not measured here, and an operator's pin, leave one arm.
 What sessions learn is kept in the history in regimes of their own ("online/…"), so that a run is never told it: a
 service's requests are no paired blocks.
+
+2026-11-21: What a run proved after a session learned serves first, and what the session knew of it and the others goes on as
+evidence. The road not taken, that whoever served goes on serving, kept a service on the setting with which it began
+before anything was measured.
 
 2026-11-21: RunBench keeps the distinct matrices of one shape and layout once, for all kernels and residencies: a row
 multiplies the first so many in turn. The first version held a set for each kernel, and a quick run of five layouts would

@@ -176,7 +176,7 @@ func (a *app) needStore() error {
 
 // open returns a tuner over the store.
 func (a *app) open(opt tuner.Options) (*tuner.Tuner, error) {
-	opt.Store, opt.Prior = a.store, a.prior
+	opt.Store, opt.Prior, opt.CUDA = a.store, a.prior, openCUDA
 	return tuner.Open(opt)
 }
 
