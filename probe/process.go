@@ -100,24 +100,38 @@ func (o ofProcess) Open(name string) (fs.File, error) {
 	return o.FS.Open(name)
 }
 
-// Throttling is how often the CPU quota of this process's control groups ran out, since they began.
+// Throttling is how often the CPU quota of a control group ran out.
 type Throttling struct {
 	Periods   uint64 // scheduling periods in which something ran
 	Throttled uint64 // those in which the quota ran out
 }
 
-// ReadThrottling returns the counters of the group, of the process's own and all above it, that is throttled most; false
-// where no group has a quota.
-func ReadThrottling(fsys fs.FS) (Throttling, bool) {
+// ReadThrottling returns the counters since they began of each group with a quota, of the process's own and all above it,
+// by the group's path.
+func ReadThrottling(fsys fs.FS) map[string]Throttling {
 	t := &tree{fsys: fsys}
-	var most Throttling
+	groups := map[string]Throttling{}
 	for _, dir := range readBranches(t).cpu.dirs {
-		stat := readStat(t, dir+"/cpu.stat")
-		if stat["nr_throttled"] > most.Throttled || most.Periods == 0 {
-			most = Throttling{Periods: stat["nr_periods"], Throttled: stat["nr_throttled"]}
+		if stat := readStat(t, dir+"/cpu.stat"); stat["nr_periods"] > 0 {
+			groups[dir] = Throttling{Periods: stat["nr_periods"], Throttled: stat["nr_throttled"]}
 		}
 	}
-	return most, most.Periods > 0
+	return groups
+}
+
+// MostThrottled is what the counters rose by in the group that was throttled most meanwhile. A group that is not in before, or
+// was made anew, counts from its beginning.
+func MostThrottled(before, now map[string]Throttling) Throttling {
+	var most Throttling
+	for dir, n := range now {
+		if b := before[dir]; b.Periods <= n.Periods && b.Throttled <= n.Throttled {
+			n.Periods, n.Throttled = n.Periods-b.Periods, n.Throttled-b.Throttled
+		}
+		if n.Throttled > most.Throttled || n.Throttled == most.Throttled && n.Periods > most.Periods {
+			most = n
+		}
+	}
+	return most
 }
 
 // ReadOverheating returns how often the cores of this machine were slowed for their temperature since it started; false

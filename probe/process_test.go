@@ -57,11 +57,30 @@ func TestOfProcess(t *testing.T) {
 }
 
 func TestReadThrottling(t *testing.T) {
-	if got, ok := ReadThrottling(OfProcess(files(twoNodes...), 42)); !ok || got != (Throttling{100, 7}) {
-		t.Errorf("%+v, %v; want 7 of 100 periods", got, ok)
+	if got := MostThrottled(nil, ReadThrottling(OfProcess(files(twoNodes...), 42))); got != (Throttling{100, 7}) {
+		t.Errorf("%+v; want 7 of 100 periods", got)
 	}
-	if got, ok := ReadThrottling(files(twoNodes...)); ok {
+	if got := ReadThrottling(files(twoNodes...)); len(got) > 0 {
 		t.Errorf("%+v of a group without a quota", got)
+	}
+}
+
+// The counters of one group say nothing of another's: the group that is throttled most may be another one later.
+func TestMostThrottled(t *testing.T) {
+	before := map[string]Throttling{"outer": {1000, 10}, "inner": {40, 9}}
+	for name, test := range map[string]struct {
+		now  map[string]Throttling
+		want Throttling
+	}{
+		"another group leads": {map[string]Throttling{"outer": {1010, 10}, "inner": {50, 12}}, Throttling{10, 3}},
+		"nothing happened":    {before, Throttling{}},
+		"a group made anew":   {map[string]Throttling{"inner": {5, 1}}, Throttling{5, 1}},
+		"a group that is new": {map[string]Throttling{"outer": {1010, 10}, "new": {8, 2}}, Throttling{8, 2}},
+		"no group":            {nil, Throttling{}},
+	} {
+		if got := MostThrottled(before, test.now); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ The settings in use come from --current and from the command line of a running e
 What a rule would need and does not know is listed at the end. Nothing is ever changed.`,
 		Example: `  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=8,layout=i2s
   bitnet-autotune advise --pid $(pidof llama-server) --min-impact high
-  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=8 --try threads/above-quota
+  bitnet-autotune advise --model bitnet-b1.58-2b-4t --current threads=2,layout=i2s --try layout/residency
   bitnet-autotune advise --host production.json --current threads=64 --format md`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{moreFormats: "md"},
@@ -127,8 +128,8 @@ func (q adviceRequest) validate() error {
 	switch {
 	case q.pid < 0 || q.pid > 0 && q.host != "":
 		return fmt.Errorf("--pid %d: the id of a process of this host, and so not together with --host", q.pid)
-	case q.observe < 0:
-		return fmt.Errorf("--observe %v: want 0 or more", q.observe)
+	case q.observe < 0 || q.observe > 0 && q.host != "":
+		return fmt.Errorf("--observe %v: want 0 or more, and no --host: only this host can be watched", q.observe)
 	case q.try != "" && (q.pid > 0 || q.host != ""):
 		return errors.New("--try measures under the limits of this very process: run it there, with --model and --current instead of --pid and --host")
 	case q.try != "" && q.model == "":
@@ -184,7 +185,7 @@ func (a *app) printReport(r advisor.Report) error {
 func (a *app) tryAdvice(ctx context.Context, q adviceRequest, s *survey, report advisor.Report) error {
 	suggestion, ok := report.Find(q.try)
 	if !ok || len(suggestion.Change) == 0 {
-		return usage(fmt.Errorf("--try %q: not suggested here with these settings, or no knob of ours; suggested are: %s", q.try, strings.Join(tryable(report), ", ")))
+		return usage(fmt.Errorf("--try %q: not suggested here with these settings, or no knob of ours; what can be tried: %s", q.try, cmp.Or(strings.Join(tryable(report), ", "), "nothing")))
 	}
 	if s.tuner == nil {
 		return fmt.Errorf("--try: %s has no ternary matmuls to measure", q.model)

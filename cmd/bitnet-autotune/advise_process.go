@@ -39,7 +39,7 @@ func settingsOf(args []string) (s advisor.Settings, model string) {
 			s[key] = found[key]
 		}
 	}
-	if n, err := strconv.Atoi(found["gpu_layers"]); err == nil {
+	if n, err := strconv.Atoi(found["gpu_layers"]); err == nil && n != -1 { // -1: as many as fit, which may be none
 		s["device"] = map[bool]string{true: "cpu", false: "gpu"}[n == 0]
 	}
 	switch found["flash"] {

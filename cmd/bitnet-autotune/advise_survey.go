@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -60,8 +61,10 @@ func (a *app) survey(ctx context.Context, fsys fs.FS, q adviceRequest) (*survey,
 		c.Current[key] = value
 	}
 	if q.host == "" {
-		s.watch(ctx, fsys, q)
-		found := surveyGPUs(ctx)
+		if err := s.watch(ctx, fsys, q); err != nil {
+			return nil, err
+		}
+		found := surveyGPUs(ctx, 0)
 		c.GPUs = &found
 	}
 	if err := s.readMetrics(q.metrics); err != nil {
@@ -86,11 +89,14 @@ func (s *survey) readHost(path string) error {
 		return usage(fmt.Errorf("--host %s: arch and cpu.usable_cores are missing: want a document of bitnet-autotune probe --format json", path))
 	}
 	s.context.Host = doc.Host
-	if doc.GPUs != nil {
+	if doc.GPUs != nil && string(doc.GPUs) != "null" {
 		s.context.GPUs = &doc.Survey
 		if err := json.Unmarshal(doc.GPUs, &doc.Survey.GPUs); err != nil {
 			return usage(fmt.Errorf("--host %s: gpus: %w", path, err))
 		}
+	}
+	if err := doc.check(); err != nil {
+		return usage(fmt.Errorf("--host %s: %w", path, err))
 	}
 	return nil
 }
@@ -111,8 +117,8 @@ func (s *survey) readProcess(ctx context.Context, fsys fs.FS, q adviceRequest) e
 		return err
 	}
 	found, path := settingsOf(process.Args)
-	if s.model == "" {
-		s.model = path
+	if s.model == "" && path != "" {
+		s.model = s.openable(q.pid, path)
 	}
 	for key, value := range found {
 		c.Current[key] = value
@@ -121,19 +127,39 @@ func (s *survey) readProcess(ctx context.Context, fsys fs.FS, q adviceRequest) e
 	return nil
 }
 
+// openable is the path under which a process's model can be opened here: the process may have another directory, or another
+// root. "" and a note where it cannot.
+func (s *survey) openable(pid int, path string) string {
+	if !filepath.IsAbs(path) {
+		directory, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		if err != nil {
+			s.note("the directory of process %d, in which its model %s is, cannot be read: name it with --model", pid, path)
+			return ""
+		}
+		path = filepath.Join(directory, path)
+	}
+	for _, at := range []string{path, fmt.Sprintf("/proc/%d/root%s", pid, path)} {
+		if _, err := model.Load(at); err == nil {
+			return at
+		}
+	}
+	s.note("the model of process %d, %s, cannot be read: name it with --model", pid, path)
+	return ""
+}
+
 // watch counts throttling, over the time that was asked for or since the control group began.
-func (s *survey) watch(ctx context.Context, fsys fs.FS, q adviceRequest) {
+func (s *survey) watch(ctx context.Context, fsys fs.FS, q adviceRequest) error {
 	if q.pid > 0 {
 		fsys = probe.OfProcess(fsys, q.pid)
 	}
-	var before probe.Throttling
+	var before map[string]probe.Throttling
 	var hotBefore uint64
 	if q.observe > 0 {
-		before, _ = probe.ReadThrottling(fsys)
+		before = probe.ReadThrottling(fsys)
 		hotBefore, _ = probe.ReadOverheating(fsys)
 		select {
 		case <-ctx.Done():
-			return
+			return fmt.Errorf("--observe: %w", ctx.Err())
 		case <-time.After(q.observe):
 		}
 	}
@@ -142,12 +168,12 @@ func (s *survey) watch(ctx context.Context, fsys fs.FS, q adviceRequest) {
 	}
 	out := s.context.Signals
 	out.Window = q.observe
-	if now, ok := probe.ReadThrottling(fsys); ok {
-		out.Periods, out.Throttled = now.Periods-before.Periods, now.Throttled-before.Throttled
-	}
+	most := probe.MostThrottled(before, probe.ReadThrottling(fsys))
+	out.Periods, out.Throttled = most.Periods, most.Throttled
 	if now, ok := probe.ReadOverheating(fsys); ok && q.observe > 0 {
 		out.Hot = now > hotBefore
 	}
+	return nil
 }
 
 // readMetrics takes what the workload shows from a file.
@@ -170,6 +196,16 @@ func (s *survey) readMetrics(path string) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&doc); err != nil {
 		return fmt.Errorf("--metrics %s: %w; want an object with latency, memory, throughput, profile", path, err)
+	}
+	if dec.More() {
+		return fmt.Errorf("--metrics %s: more follows the object: want one object with latency, memory, throughput, profile", path)
+	}
+	if doc.Profile != nil {
+		for i, o := range doc.Profile.Operations {
+			if o.Count < 1 || !(o.MeanMicroseconds >= 0) {
+				return fmt.Errorf("--metrics %s: profile.operations[%d]: count %d and mean_us %g: want at least 1 and 0", path, i, o.Count, o.MeanMicroseconds)
+			}
+		}
 	}
 	c := &s.context
 	c.Latency, c.Memory, c.Throughput, c.Profile = doc.Latency, doc.Memory, doc.Throughput, doc.Profile

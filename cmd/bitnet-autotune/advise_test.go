@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,7 @@ func TestSettingsOf(t *testing.T) {
 			"threads": "8", "sequence_length": "4096", "device": "cpu", "attention": "full", "batch_size": "4", "prefill_batch": "512"}, "/models/a.gguf"},
 		"llama-cli --threads=16 --n-gpu-layers 99 --flash-attn on": {advisor.Settings{"mode": "inference", "engine": "llama.cpp", "threads": "16", "device": "gpu", "attention": "flash"}, ""},
 		"llama-server -t -1 -c 0 -t":                               {advisor.Settings{"mode": "inference", "engine": "llama.cpp"}, ""},
+		"llama-cli -ngl -1":                                        {advisor.Settings{"mode": "inference", "engine": "llama.cpp"}, ""},
 		"sleep -t 8":                                               {advisor.Settings{}, ""},
 	} {
 		got, path := settingsOf(strings.Fields(line))
@@ -41,6 +44,41 @@ func TestSettingsOf(t *testing.T) {
 	}
 	if s, path := settingsOf(nil); len(s) > 0 || path != "" {
 		t.Errorf("%v, %q of no command line", s, path)
+	}
+}
+
+// A model that an engine names is looked for where the engine is; one that cannot be read is a note and no end of the advice.
+func TestModelOfAProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("NOT TESTED: there is no /proc here")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := modeltest.WriteI2S("model.gguf", modeltest.Small(), 1); err != nil {
+		t.Fatal(err)
+	}
+	var s survey
+	if got := s.openable(os.Getpid(), "model.gguf"); filepath.Base(got) != "model.gguf" || !filepath.IsAbs(got) || len(s.notes) > 0 {
+		t.Errorf("%q, notes %q; want the file in %s", got, s.notes, dir)
+	}
+	if got := s.openable(os.Getpid(), "gone.gguf"); got != "" || len(s.notes) != 1 {
+		t.Errorf("%q, notes %q; want a note", got, s.notes)
+	}
+}
+
+// Metrics that no rule could judge are refused, and not passed over.
+func TestMetricsAreChecked(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"profile":{"operations":[{"name":"norm","mean_us":3}]}}`: "profile.operations[0]: count 0",
+		`{"memory":{"peak_bytes":1}} {"latency":{}}`:               "more follows the object",
+	} {
+		path := filepath.Join(t.TempDir(), "metrics.json")
+		if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := new(survey).readMetrics(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", doc, err, want)
+		}
 	}
 }
 
@@ -130,6 +168,8 @@ func TestAdviseRefuses(t *testing.T) {
 		"--try threads/off --pid 1":              "--try measures under the limits of this very process",
 		"--try threads/off --model " + anyPreset: `--try "threads/off": not suggested here`,
 		"--pid 1 --host x":                       "--pid 1: the id of a process of this host",
+		"--current threads=abc":                  `--current: current threads "abc": want a whole number above 0`,
+		"--observe 1s --host x":                  "--observe 1s: want 0 or more, and no --host",
 		"--observe -1s":                          "--observe -1s: want 0 or more",
 		"--host nowhere.json":                    "--host: open nowhere.json",
 		"--model nonsense":                       `unknown preset or file "nonsense"`,

@@ -69,9 +69,7 @@ type configQuery struct {
 // R0.33: 100 ms for all.
 const lookTime = 80 * time.Millisecond
 
-func lookForGPUs(ctx context.Context) gpu.Survey {
-	return gpu.Local(ctx, gpu.Options{Timeout: lookTime})
-}
+func lookForGPUs(ctx context.Context) gpu.Survey { return surveyGPUs(ctx, lookTime) }
 
 func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.listConstants {

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -50,6 +53,60 @@ type described struct {
 	Bandwidth map[int]float64 `json:"read_bandwidth_bytes_per_second"`
 }
 
+// mostBytes bounds a memory in a document: sums of so much do not overflow.
+const mostBytes = 1 << 50
+
+// check refuses what no machine has, and what would be counted twice.
+func (d described) check() error {
+	for _, memory := range []struct {
+		field string
+		bytes uint64
+	}{{"total_bytes", d.Memory.TotalBytes}, {"available_bytes", d.Memory.AvailableBytes}, {"limit_bytes", d.Memory.LimitBytes}} {
+		if memory.bytes > mostBytes {
+			return fmt.Errorf("memory.%s is %d: want at most 2^50", memory.field, memory.bytes)
+		}
+	}
+	if d.CPU.NUMANodes < 0 || d.CPU.NUMANodes > 1<<10 {
+		return fmt.Errorf("cpu.numa_nodes is %d: want 0 (unknown) to 1024", d.CPU.NUMANodes)
+	}
+	if d.Memory.TotalBytes > 0 && d.Memory.AvailableBytes > d.Memory.TotalBytes {
+		return fmt.Errorf("memory.available_bytes is %d: want at most total_bytes, %d", d.Memory.AvailableBytes, d.Memory.TotalBytes)
+	}
+	for threads, rate := range d.Bandwidth {
+		if !(rate >= 0 && rate <= 1e15) {
+			return fmt.Errorf("read_bandwidth_bytes_per_second of %d threads is %g: want 0 to 1e15", threads, rate)
+		}
+	}
+	for field, text := range map[string]string{"cpu.model": d.CPU.Model, "gpu_note": d.Note} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return fmt.Errorf("%s is %q: want plain text", field, text)
+		}
+	}
+	return checkGPUs(d.GPUs)
+}
+
+func checkGPUs(list []gpu.GPU) error {
+	seen := map[string]bool{}
+	for i, g := range list {
+		switch {
+		case g.Index < 0:
+			return fmt.Errorf("gpus[%d].index is %d: want 0 or more", i, g.Index)
+		case g.UUID != "" && seen[g.UUID]:
+			return fmt.Errorf("gpus[%d].uuid %q is there twice: want each device once", i, g.UUID)
+		case strings.ContainsFunc(g.Name+g.UUID+g.Trouble, unicode.IsControl):
+			return fmt.Errorf("gpus[%d]: name %q, uuid %q, trouble %q: want plain text", i, g.Name, g.UUID, g.Trouble)
+		case g.TotalBytes > mostBytes:
+			return fmt.Errorf("gpus[%d].memory_total_bytes is %d: want at most 2^50", i, g.TotalBytes)
+		case g.FreeBytes > g.TotalBytes:
+			return fmt.Errorf("gpus[%d].memory_free_bytes is %d: want at most memory_total_bytes, %d", i, g.FreeBytes, g.TotalBytes)
+		case !(g.Utilization >= 0 && g.Utilization <= 1):
+			return fmt.Errorf("gpus[%d].utilization is %g: want 0 to 1", i, g.Utilization)
+		}
+		seen[g.UUID] = true
+	}
+	return nil
+}
+
 // read finds out about the machine.
 func (m *machine) read(ctx context.Context, a *app) error {
 	m.rules = placement.Rules{Constants: m.constants.Placement, Device: m.constants.Device, Memory: m.constants.Memory}
@@ -68,6 +125,12 @@ func (m *machine) read(ctx context.Context, a *app) error {
 		if err := readJSON("--gpus", m.gpuFile, &found); err != nil {
 			return err
 		}
+		if found.GPUs == nil {
+			return usage(fmt.Errorf("--gpus %s: it has no list called gpus: want a document of bitnet-autotune probe --format json, or {\"gpus\": […]} of one", m.gpuFile))
+		}
+		if err := checkGPUs(found.GPUs); err != nil {
+			return usage(fmt.Errorf("--gpus %s: %w", m.gpuFile, err))
+		}
 		m.survey = found.Survey
 	}
 	for _, level := range m.levels {
@@ -85,7 +148,7 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 		if m.host, err = probe.Local(ctx); err != nil {
 			return err
 		}
-		m.survey = surveyGPUs(ctx)
+		m.survey = surveyGPUs(ctx, 0)
 		m.recall(a)
 		return nil
 	}
@@ -96,6 +159,9 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 	if found.Memory.TotalBytes == 0 || found.Arch == "" {
 		return usage(fmt.Errorf("--host %s: want a document of bitnet-autotune probe --format json", m.hostFile))
 	}
+	if err := found.check(); err != nil {
+		return usage(fmt.Errorf("--host %s: %w", m.hostFile, err))
+	}
 	m.host, m.survey = found.Host, found.Survey
 	for _, bytes := range found.Bandwidth {
 		m.bandwidth = max(m.bandwidth, uint64(bytes))
@@ -103,8 +169,10 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// surveyGPUs looks for GPUs.
-func surveyGPUs(ctx context.Context) gpu.Survey { return gpu.Local(ctx, gpu.Options{}) }
+// surveyGPUs looks for GPUs, for so long: 0 = until NVML has answered.
+func surveyGPUs(ctx context.Context, timeout time.Duration) gpu.Survey {
+	return gpu.Local(ctx, gpu.Options{Timeout: timeout})
+}
 
 func readJSON(flag, path string, into any) error {
 	data, err := os.ReadFile(path)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +103,45 @@ func TestParseSize(t *testing.T) {
 		if got, err := parseSize(wrong); err == nil {
 			t.Errorf("%q: %d, want an error", wrong, got)
 		}
+	}
+}
+
+// A document that no machine wrote is refused by field, by every verb that reads one.
+func TestDocumentsAreChecked(t *testing.T) {
+	const host = `{"os":"linux","arch":"amd64","cpu":{"usable_cores":2,"numa_nodes":%s},"memory":{"total_bytes":%s,"available_bytes":%s},"read_bandwidth_bytes_per_second":{"1":%s},"gpus":[%s]}`
+	const card = `{"index":0,"uuid":"GPU-1","memory_total_bytes":8,"memory_free_bytes":8,"utilization":0.5}`
+	for name, test := range map[string]struct{ doc, want string }{
+		"nodes":            {fmt.Sprintf(host, "-3", "8", "8", "1", ""), "cpu.numa_nodes is -3"},
+		"too much memory":  {fmt.Sprintf(host, "1", "18446744073709551615", "8", "1", ""), "memory.total_bytes is 18446744073709551615"},
+		"more than all":    {fmt.Sprintf(host, "1", "8", "9", "1", ""), "memory.available_bytes is 9"},
+		"negative rate":    {fmt.Sprintf(host, "1", "8", "8", "-5", ""), "read_bandwidth_bytes_per_second of 1 threads is -5"},
+		"negative index":   {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "0", "-1", 1)), "gpus[0].index is -1"},
+		"one card twice":   {fmt.Sprintf(host, "1", "8", "8", "1", card+","+card), `gpus[1].uuid "GPU-1" is there twice`},
+		"more free":        {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "8", "7", 1)), "gpus[0].memory_free_bytes is 8"},
+		"beyond all cards": {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "8", "18446744073709551615", 1)), "gpus[0].memory_total_bytes is 18446744073709551615"},
+		"no plain text":    {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "GPU-1", `\u001b[2J`, 1)), `gpus[0]: name "", uuid "\x1b[2J"`},
+		"busier than busy": {fmt.Sprintf(host, "1", "8", "8", "1", strings.Replace(card, "0.5", "1e300", 1)), "gpus[0].utilization is 1e+300"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "host.json")
+			if err := os.WriteFile(file, []byte(test.doc), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, verb := range []string{"place falcon-e-1b", "classify falcon-e-1b", "recommend --matrix", "advise"} {
+				var errs strings.Builder
+				code := run(t.Context(), append(append([]string{"--store", t.TempDir()}, strings.Fields(verb)...), "--host", file), io.Discard, &errs)
+				if code != exitUsage || !strings.Contains(errs.String(), "--host "+file+": "+test.want) {
+					t.Errorf("%s: code %d, %s; want %q", verb, code, errs.String(), test.want)
+				}
+			}
+		})
+	}
+	file := filepath.Join(t.TempDir(), "gpus.json")
+	if err := os.WriteFile(file, []byte(`{"cards":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	if code := run(t.Context(), []string{"--store", t.TempDir(), "recommend", "--matrix", "--gpus", file}, io.Discard, &errs); code != exitUsage || !strings.Contains(errs.String(), "it has no list called gpus") {
+		t.Errorf("code %d, %s; want what is missing", code, errs.String())
 	}
 }

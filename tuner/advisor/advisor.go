@@ -3,6 +3,7 @@ package advisor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -149,6 +150,7 @@ func (rule row) guarded(c *Context) (s *Suggestion, err error) {
 		}
 	}()
 	seen := *c // a rule may not change what the next one sees of it
+	seen.Current = maps.Clone(c.Current)
 	return rule.check(&seen)
 }
 
@@ -166,7 +168,7 @@ func (rule row) complete(s *Suggestion, c *Context) error {
 	}
 	s.Basis = Estimate
 	s.Digest = s.digest()
-	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil && (c.Current["engine"] == "" || c.parks()) {
+	if len(s.Change) > 0 && c.Model != nil && c.Model.Tunable() == nil && (c.Current["engine"] == "" || c.parks()) && c.canRun() {
 		s.Measure = c.command(s.ID)
 	}
 	s.Steps = append([]string{}, s.Steps...)

@@ -44,26 +44,27 @@ type Key struct {
 	Values []string // that it can have; nil: what Meaning says
 	// Meaning is what the value is.
 	Meaning string
+	check   func(Settings, string) error // of values that are numbers; nil = any text
 }
 
 // Keys are the settings that the built-in rules know.
 var Keys = []Key{
-	{"mode", []string{"inference", "training"}, "what the model is run for"},
-	{"device", []string{"cpu", "gpu", "hybrid"}, "where it runs"},
-	{"engine", nil, "name of the engine, such as bitnet.cpp; bitnet-autotune for this program's own kernels"},
-	{"threads", nil, "number of threads"},
-	{"threading", []string{"on", "off"}, "whether there is more than one thread"},
-	{"batch_size", nil, "sequences or samples at once"},
-	{"prefill_batch", nil, "tokens of a prompt at once (n_ubatch)"},
-	{"layout", nil, "of the ternary weights, such as i2s"},
-	{"kernel", nil, "name of the kernel"},
-	{"quantization", nil, "none, f32, f16, bf16, int8, ternary or another"},
-	{"parameters", nil, "number of weights, where no model is given"},
-	{"precision", []string{"fp32", "tf32", "fp16", "bf16", "int8"}, "of the arithmetic"},
-	{"sequence_length", nil, "tokens of the longest context"},
-	{"attention", []string{"full", "flash", "sparse", "sliding", "linear"}, "kind of attention"},
-	{"kv_cache", []string{"on", "off"}, "whether keys and values are kept"},
-	{"checkpointing", []string{"on", "off"}, "whether gradients are checkpointed"},
+	{"mode", []string{"inference", "training"}, "what the model is run for", nil},
+	{"device", []string{"cpu", "gpu", "hybrid"}, "where it runs", nil},
+	{"engine", nil, "name of the engine, such as bitnet.cpp; bitnet-autotune for this program's own kernels", nil},
+	{"threads", nil, "number of threads", isCount},
+	{"threading", []string{"on", "off"}, "whether there is more than one thread", nil},
+	{"batch_size", nil, "sequences or samples at once", isCount},
+	{"prefill_batch", nil, "tokens of a prompt at once (n_ubatch)", isCount},
+	{"layout", nil, "of the ternary weights, such as i2s", nil},
+	{"kernel", nil, "name of the kernel", nil},
+	{"quantization", nil, "none, f32, f16, bf16, int8, ternary or another", nil},
+	{"parameters", nil, "number of weights, where no model is given", isParameters},
+	{"precision", []string{"fp32", "tf32", "fp16", "bf16", "int8"}, "of the arithmetic", nil},
+	{"sequence_length", nil, "tokens of the longest context", isCount},
+	{"attention", []string{"full", "flash", "sparse", "sliding", "linear"}, "kind of attention", nil},
+	{"kv_cache", []string{"on", "off"}, "whether keys and values are kept", nil},
+	{"checkpointing", []string{"on", "off"}, "whether gradients are checkpointed", nil},
 }
 
 // Validate reports the first setting that no built-in rule knows, or knows with other values: it would be passed over in
@@ -80,6 +81,11 @@ func (s Settings) Validate() error {
 		}
 		if values := Keys[i].Values; values != nil && !slices.Contains(values, s[name]) {
 			return fmt.Errorf("setting %s=%s: one of %s", name, s[name], strings.Join(values, ", "))
+		}
+		if check := Keys[i].check; check != nil {
+			if err := check(s, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -115,6 +121,23 @@ func (s Settings) number(key string) (int, error) {
 	}
 	return n, nil
 }
+
+// parameters returns the number of weights that the settings state, or why there is none.
+func (s Settings) parameters() (uint64, error) {
+	text, err := s.text("parameters")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseFloat(text, 64) // 7e9 is how people write it
+	if err != nil || !(n >= 1 && n <= 1e15) {
+		return 0, fmt.Errorf("current parameters %q: want a number of weights such as 7e9", text)
+	}
+	return uint64(n), nil
+}
+
+func isCount(s Settings, key string) error { _, err := s.number(key); return err }
+
+func isParameters(s Settings, _ string) error { _, err := s.parameters(); return err }
 
 // Missing is the error of a rule for which the context lacks something: no failure, but a reason in the report.
 type Missing struct {

@@ -1,7 +1,5 @@
 package advisor
 
-import ()
-
 // further is the advice of R2.23 that has no figure: what is worth a thought where its condition holds. It is asked for
 // with Options.Further, so that a report without it can be empty.
 var further = []row{
@@ -10,7 +8,7 @@ var further = []row{
 	remark("further/dynamic-quantization", Quantization, Coding, "Quantise activations dynamically, or smooth them first", "Activations with outliers lose less in int8 when their scale is taken per token, or moved into the weights (SmoothQuant, Xiao et al. 2023). Ternary models do the first already.", func(c *Context) bool { return c.Model == nil || c.Model.Tunable() != nil }),
 	remark("further/data-parallel", Parallelization, Hard, "Split requests, or layers, over the GPUs", "With several GPUs, each can serve requests of its own (data parallel) or a part of the layers (pipeline parallel).", gpus(2)),
 	remark("further/tensor-cores", Hardware, Coding, "Use the tensor cores", "Int8 multiplications run on the tensor cores of Turing and later.", func(c *Context) bool { g, err := c.gpuFrom(7.5); return err == nil && g != nil }),
-	remark("further/simd", Hardware, Easy, "Use a build with SIMD", "This host has instructions that its engine must be built for: "+simdNames+".", func(c *Context) bool { return c.Host.CPU.Features != 0 }),
+	remark("further/simd", Hardware, Easy, "Use a build with SIMD", "An engine uses only the instructions that it was built for: "+simdNames+".", func(c *Context) bool { return c.Host.CPU.Features != 0 }),
 	remark("further/numa-allocation", MemoryUse, Coding, "Allocate by NUMA node", "Let the threads that read a part of the weights also write it first: it then lies on their node.", func(c *Context) bool { return c.Host.CPU.NUMANodes > 1 }),
 	remark("further/dynamic-batching", Parallelization, Coding, "Batch requests as they come", "A server that joins new requests to the running batch reads the weights once for all.", func(c *Context) bool { return c.Current.Is("mode", "inference") }),
 	remark("further/prefetching", Compute, Easy, "Prefetch in software", "Reading weights in order, a software prefetch a few KiB ahead can help or hurt; tune tries both.", always),

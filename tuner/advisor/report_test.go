@@ -80,7 +80,7 @@ func TestWriters(t *testing.T) {
 
 	empty := report(t, Options{}, contextWith())
 	golden(t, "empty.txt", empty.WriteText)
-	if !strings.Contains(textOf(t, empty), "threads/above-quota: unknown: current threads") {
+	if !strings.Contains(textOf(t, empty), "unknown: current threads (threads/above-cpus, threads/above-quota, threads/off, threads/smt-siblings)") {
 		t.Error("R2.3: an empty report does not say what it lacks")
 	}
 }
@@ -290,7 +290,7 @@ func TestEvidence(t *testing.T) {
 	}
 	c.Evidence["threads/above-quota"] = Evidence{Ratio: 0.9, Low: 0.8, High: 1, Confidence: 0.95, Records: []string{"r"}}
 	r := report(t, Options{}, c)
-	if _, ok := r.Find("threads/above-quota"); ok || !strings.Contains(textOf(t, r), "threads/above-quota: measured here: no gain, 0.900x") {
+	if _, ok := r.Find("threads/above-quota"); ok || !strings.Contains(textOf(t, r), "measured here: no gain, 0.900x") {
 		t.Error("what brought nothing here is suggested again, or not told")
 	}
 }

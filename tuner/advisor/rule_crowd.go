@@ -15,8 +15,7 @@ var crowdRule = row{id: "threads/above-cpus", category: Parallelization, difficu
 	if err != nil {
 		return nil, err
 	}
-	quota := c.Host.Cgroup.QuotaCPUs
-	if threads <= c.cpus() || quota > 0 && float64(threads) > quota {
+	if threads <= c.cpus() || c.quotaBinds() {
 		return nil, nil // or the quota is what counts
 	}
 	return &Suggestion{
@@ -26,6 +25,7 @@ var crowdRule = row{id: "threads/above-cpus", category: Parallelization, difficu
 		Steps:       []string{fmt.Sprintf("Set the number of threads to %d", usable)},
 		Examples:    []string{fmt.Sprintf("llama-server --threads %d", usable)},
 		Change:      Settings{"threads": strconv.Itoa(usable)},
+		Warnings:    []string{"this program's own kernels run no more threads than CPUs, so --try cannot measure it"},
 	}, nil
 }}
 

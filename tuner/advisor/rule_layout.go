@@ -18,10 +18,7 @@ var layoutRule = row{id: "layout/residency", category: Compute, difficulty: Easy
 		if c.Learned.Layout == layout {
 			return nil, nil
 		}
-		s := c.layoutAdvice(layout, c.Learned.Layout, "A tune on this host chose it.")
-		s.Expected.Speed = nil
-		s.Expected.Source = "no figure of the whole: the certificate of the tune has one for each regime"
-		return s, nil
+		return c.layoutAdvice(layout, c.Learned.Layout, "A tune on this host chose it.").withoutFigure("no figure of the whole: the certificate of the tune has one for each regime"), nil
 	}
 	bytes, cached, err := c.residency()
 	if err != nil {
@@ -31,7 +28,7 @@ var layoutRule = row{id: "layout/residency", category: Compute, difficulty: Easy
 	where := fmt.Sprintf("%.3g MB of weights and %.3g MB of last-level cache: they are read from", float64(bytes)/1e6, float64(c.Host.CPU.L3.Bytes*int64(max(1, c.Host.CPU.L3.Instances)))/1e6)
 	switch {
 	case cached && slices.Contains(dense, layout):
-		return c.layoutAdvice(layout, "i2s", where+" the cache, where unpacking is the limit."), nil
+		return c.layoutAdvice(layout, "i2s", where+" the cache, where unpacking is the limit.").withoutFigure("no figure: layouts were compared from memory, not from a cache"), nil
 	case !cached && layout == "i2s" && c.Host.CPU.Features.Has(probe.AVX512VBMI):
 		return c.layoutAdvice(layout, "t5", where+" memory, where bytes are the limit; t5 takes 1.6 bit a weight instead of 2."), nil
 	case !cached && layout == "i2s" && c.Host.CPU.Features.Has(probe.AVX512VNNI):
@@ -51,6 +48,12 @@ func (c *Context) layoutAdvice(from, to, why string) *Suggestion {
 		Change:      Settings{"layout": to},
 		Warnings:    []string{"repacking takes seconds, and a prompt may be slower in the denser layout"},
 	}
+}
+
+// withoutFigure takes the figure away, which was measured of another change.
+func (s *Suggestion) withoutFigure(why string) *Suggestion {
+	s.Expected = Improvement{Source: why}
+	return s
 }
 
 // residency tells what the ternary weights take and whether they stay in the last-level cache.

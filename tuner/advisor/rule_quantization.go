@@ -1,9 +1,6 @@
 package advisor
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // quantizationRule is R2.12: a large model in floating point. One that is ternary already has nothing to gain.
 var quantizationRule = row{id: "quantization/ternary", category: Quantization, difficulty: Coding, check: func(c *Context) (*Suggestion, error) {
@@ -31,20 +28,12 @@ func (c *Context) quantised() (weights uint64, quantised bool, err error) {
 		weights := c.Graph.weights()
 		return weights, 2*c.Graph.unquantised() <= weights, nil
 	}
-	kind, err := c.Current.text("quantization")
-	if err != nil {
+	if _, err := c.Current.text("quantization"); err != nil {
 		return 0, false, &Missing{Part: "model graph, or current quantization and parameters"}
 	}
 	if !c.Current.Is("quantization", "none", "f64", "f32", "fp32", "f16", "fp16", "bf16") {
 		return 0, true, nil
 	}
-	text, err := c.Current.text("parameters")
-	if err != nil {
-		return 0, false, err
-	}
-	n, err := strconv.ParseFloat(text, 64) // 7e9 is how people write it
-	if err != nil || !(n >= 1 && n <= 1e15) {
-		return 0, false, fmt.Errorf("current parameters %q: want a number of weights such as 7e9 (quantization is %s)", text, kind)
-	}
-	return uint64(n), false, nil
+	weights, err = c.Current.parameters()
+	return weights, false, err
 }

@@ -17,7 +17,7 @@ var quotaRule = row{id: "threads/above-quota", category: Parallelization, diffic
 		return nil, err
 	}
 	quota := c.Host.Cgroup.QuotaCPUs
-	if quota == 0 || float64(threads) <= quota || threads <= usable {
+	if quota == 0 || float64(threads) <= quota || threads <= usable || !c.quotaBinds() {
 		return nil, nil
 	}
 	s := &Suggestion{
@@ -38,6 +38,12 @@ var quotaRule = row{id: "threads/above-quota", category: Parallelization, diffic
 	return s, nil
 }}
 
+// quotaBinds reports whether the quota is less than the CPUs that the threads may run on: else these are the limit.
+func (c *Context) quotaBinds() bool {
+	quota := c.Host.Cgroup.QuotaCPUs
+	return quota > 0 && quota < float64(c.cpus())
+}
+
 // quotaGain is what no more threads than the quota are expected to bring. Rounding down gives a part of the quota away.
 func (c *Context) quotaGain(threads, usable int, quota float64) Improvement {
 	k := c.constants()
@@ -56,6 +62,12 @@ func (c *Context) quotaGain(threads, usable int, quota float64) Improvement {
 // parks reports whether the engine in use is known to let threads that wait park. This program's own does; an engine that
 // is not named counts as one that spins, as those of the llama.cpp family do.
 func (c *Context) parks() bool { return c.Current["engine"] == ownEngine }
+
+// canRun reports whether this program's own kernels can run with the threads in use: each has a CPU of its own.
+func (c *Context) canRun() bool {
+	threads, err := c.Current.number("threads")
+	return err != nil || threads <= c.cpus()
+}
 
 // ownEngine is the name of the engine that is this program's own kernels and worker pool.
 const ownEngine = "bitnet-autotune"

@@ -179,9 +179,10 @@ var ruleCases = map[string]ruleCase{
 		"checkpoints already": {current("mode", "training", "device", "gpu", "checkpointing", "on"), card(8, 0, 0, 0), memory(1, 79<<30)},
 	}, []edit{current("mode", "training")}, High, Improvement{Memory: exactly(-50), Latency: exactly(20)}},
 	"threads/above-quota": {"users 2", []edit{current("threads", "3"), quota(2)}, map[string][]edit{
-		"at the quota": {current("threads", "2"), quota(2)},
-		"no quota":     {current("threads", "32")},
-		"one thread":   {current("threads", "1"), quota(0.5)},
+		"at the quota":           {current("threads", "2"), quota(2)},
+		"no quota":               {current("threads", "32")},
+		"one thread":             {current("threads", "1"), quota(0.5)},
+		"a quota above the CPUs": {current("threads", "100"), quota(64), host(func(h *probe.Host) { h.CPU.UsableCores = 32 })},
 	}, []edit{}, Critical, Improvement{Speed: &Range{0.75, 4.1, 45}}},
 	"threads/above-cpus": {"users 2", []edit{current("threads", "33")}, map[string][]edit{
 		"as many as CPUs":  {current("threads", "32")},
@@ -296,6 +297,26 @@ func (test ruleCase) run(t *testing.T, id string) {
 	}
 }
 
+// The gain of a dense layout was measured from memory: it says nothing of the way back, for weights that stay in a cache.
+func TestLayoutFromCacheHasNoFigure(t *testing.T) {
+	s, skipped := adviseOne(t, "layout/residency", contextWith(preset("bitnet-embedding-270m"), current("layout", "t5f"), host(func(h *probe.Host) { h.CPU.L3.Bytes = 1 << 30 })))
+	if s == nil || s.Change["layout"] != "i2s" || s.Expected.Speed != nil || s.Impact != Low {
+		t.Errorf("%+v (%s); want i2s without a figure", s, skipped)
+	}
+}
+
+// A count that is none is refused before any rule sees it.
+func TestSettingsRefuseWhatIsNoCount(t *testing.T) {
+	for _, wrong := range []Settings{{"threads": "abc"}, {"threads": "-3"}, {"batch_size": "0"}, {"prefill_batch": "1.5"}, {"sequence_length": ""}, {"parameters": "-7e9"}, {"parameters": "NaN"}} {
+		if err := wrong.Validate(); err == nil {
+			t.Errorf("%v: no error", wrong)
+		}
+	}
+	if err := (Settings{"threads": "8", "parameters": "7e9", "layout": "i2s"}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What the rules suggest to change is what the host and the history say.
 func TestChanges(t *testing.T) {
 	proven := learned(Learned{Source: "measured", Layout: "t5f", Decode: Setting{Threads: 12}, Prefill: Setting{Batch: 128}})
@@ -306,6 +327,7 @@ func TestChanges(t *testing.T) {
 	}{
 		{"threads/above-quota", []edit{current("threads", "8"), quota(2.5)}, Settings{"threads": "2"}},
 		{"threads/above-cpus", []edit{current("threads", "64")}, Settings{"threads": "32"}},
+		{"threads/above-cpus", []edit{current("threads", "100"), quota(64), host(func(h *probe.Host) { h.CPU.UsableCores = 32 })}, Settings{"threads": "32"}},
 		{"threads/above-quota", []edit{current("threads", "2"), quota(0.5)}, Settings{"threads": "1"}},
 		{"threads/smt-siblings", []edit{current("threads", "32")}, Settings{"threads": "16"}},
 		{"threads/off", []edit{current("threads", "1")}, Settings{"threads": "16"}},
@@ -321,8 +343,12 @@ func TestChanges(t *testing.T) {
 		if diff := cmp.Diff(test.want, s.Change); diff != "" {
 			t.Errorf("%s: change (-want +got):\n%s", test.id, diff)
 		}
-		// R2.24: what our own knobs settle names the command that measures it.
-		if !strings.HasPrefix(s.Measure, "bitnet-autotune advise --model bitnet-b1.58-large --current ") || !strings.HasSuffix(s.Measure, " --try "+test.id) {
+		// R2.24: what our own knobs settle names the command that measures it; more threads than CPUs are none of them.
+		if test.id == "threads/above-cpus" {
+			if s.Measure != "" {
+				t.Errorf("measure with %q, which has no CPUs for the original", s.Measure)
+			}
+		} else if !strings.HasPrefix(s.Measure, "bitnet-autotune advise --model bitnet-b1.58-large --current ") || !strings.HasSuffix(s.Measure, " --try "+test.id) {
 			t.Errorf("%s: measure with %q", test.id, s.Measure)
 		}
 	}

@@ -102,16 +102,28 @@ func (r Report) remainders() []remainder {
 		if len(list.entries) == 0 {
 			continue
 		}
-		out := remainder{title: list.title}
-		for _, s := range list.entries {
-			out.lines = append(out.lines, s.ID+": "+s.Reason)
-		}
-		all = append(all, out)
+		all = append(all, remainder{list.title, byReason(list.entries)})
 	}
 	if len(r.Silenced) > 0 {
 		all = append(all, remainder{"Silenced", r.Silenced})
 	}
 	return all
+}
+
+// byReason is a line for each reason, with the rules that share it, in the order of their first.
+func byReason(entries []Skipped) []string {
+	var reasons []string
+	ids := map[string][]string{}
+	for _, s := range entries {
+		if ids[s.Reason] == nil {
+			reasons = append(reasons, s.Reason)
+		}
+		ids[s.Reason] = append(ids[s.Reason], s.ID)
+	}
+	for i, reason := range reasons {
+		reasons[i] = fmt.Sprintf("%s (%s)", reason, strings.Join(ids[reason], ", "))
+	}
+	return reasons
 }
 
 // sentence tells figures, their basis and their source.

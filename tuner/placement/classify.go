@@ -63,13 +63,13 @@ func Classify(s Subject) Classification {
 	switch byArchitecture := s.family(); {
 	case byArchitecture != model.Unknown && byTensors != model.Unknown && byTensors != byArchitecture && refines(byTensors, byArchitecture):
 		c.Family, c.Confidence = byTensors, Fair
-		c.Evidence = append(c.Evidence, fmt.Sprintf("architecture %s is %s, but tensor %s is of %s", s.Architecture, byArchitecture, tensor, byTensors))
+		c.Evidence = append(c.Evidence, fmt.Sprintf("architecture %s is %s, but tensor %q is of %s", s.Architecture, byArchitecture, tensor, byTensors))
 	case byArchitecture != model.Unknown:
 		c.Family, c.Confidence = byArchitecture, Sure
 		c.Evidence = append(c.Evidence, s.source())
 	case byTensors != model.Unknown:
 		c.Family, c.Confidence = byTensors, Fair
-		c.Evidence = append(c.Evidence, "tensor "+tensor)
+		c.Evidence = append(c.Evidence, fmt.Sprintf("tensor %q", tensor))
 		c.Warnings = append(c.Warnings, fmt.Sprintf("architecture %q is not known: the family is told by a tensor", s.Architecture))
 	case s.Architecture == "" && len(s.Tensors) == 0:
 		c.byName()

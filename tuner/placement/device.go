@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,15 +26,40 @@ type Device struct {
 	Trouble string `json:"trouble,omitempty"`
 }
 
-// Devices are the GPUs of a survey in the order of their indices, and last the CPU. measured is the read bandwidth of the
+// Devices are the GPUs of a survey in the order of their indices, and last the CPU. GPUs of one index, which are instances
+// of one card, get indices of their own; their UUIDs tell. measured is the read bandwidth of the
 // CPU's memory, 0 = unknown.
 func (r Rules) Devices(h probe.Host, s gpu.Survey, measured uint64) []Device {
 	var list []Device
 	for _, g := range s.GPUs {
 		list = append(list, r.card(g))
 	}
-	slices.SortStableFunc(list, func(a, b Device) int { return a.Index - b.Index })
+	slices.SortStableFunc(list, func(a, b Device) int { return cmp.Compare(a.Index, b.Index) })
+	renumber(list)
 	return append(list, r.host(h, measured))
+}
+
+// renumber gives each device an index of its own: the instances of a card that MIG splits have that of the card. The first
+// keeps it, each other takes the next that no card has.
+func renumber(list []Device) {
+	taken, seen := map[int]bool{}, map[int]bool{}
+	for _, d := range list {
+		taken[d.Index] = true
+	}
+	next := 0
+	for i := range list {
+		d := &list[i]
+		if seen[d.Index] {
+			for taken[next] {
+				next++
+			}
+			d.Index = next
+			taken[next] = true
+			d.ID = d.Place.String()
+		}
+		seen[d.Index] = true
+	}
+	slices.SortStableFunc(list, func(a, b Device) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 // cardRoom is as much of a GPU as both limits leave: the reserve of the moment (R1.2) and the budget of the whole card (R4.4).

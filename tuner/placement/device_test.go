@@ -11,6 +11,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
@@ -164,4 +165,40 @@ func TestLedgerReturns(t *testing.T) {
 		}
 	}()
 	ledger.Return(d, 1)
+}
+
+// Instances of a card that MIG splits share its index; each is a device of its own all the same, here and in a profile.
+func TestInstancesOfOneCard(t *testing.T) {
+	first, second := card(0, 16, 500e9), card(0, 16, 500e9)
+	first.UUID, second.UUID = "MIG-a", "MIG-b"
+	devices := devicesOf(first, card(1, 16, 500e9), second)
+	var ids, uuids []string
+	for _, d := range devices {
+		ids, uuids = append(ids, d.ID), append(uuids, d.UUID)
+	}
+	if diff := cmp.Diff([]string{"cuda:0", "cuda:1", "cuda:2", "cpu"}, ids); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"MIG-a", "GPU-b", "MIG-b", ""}, uuids); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	before := placement.ProfileOf(server(), gpu.Survey{GPUs: []gpu.GPU{first, second}}, placement.DefaultMatrix())
+	first.UUID = "MIG-c"
+	after := placement.ProfileOf(server(), gpu.Survey{GPUs: []gpu.GPU{first, second}}, placement.DefaultMatrix())
+	if found := before.Verify(after); len(found) != 1 || found[0].Stored != "MIG-a" || found[0].Now != "MIG-c" {
+		t.Errorf("%+v: want the instance that was replaced", found)
+	}
+}
+
+// What takes more than 64 bits can count fits nowhere, and no GPU is offered for it.
+func TestPlanOfWhatCannotBeCounted(t *testing.T) {
+	m, _ := model.Preset("bitnet-b1.58-2b-4t")
+	s := placement.Subject{Name: m.Name, Model: m}
+	for _, use := range []device.Use{{Context: 1 << 62, Batch: 1 << 62}, {Context: 1 << 50, Batch: 1000}, {Batch: 1 << 50}} {
+		need, _ := placement.DefaultRules.NeedOf(s, use)
+		plan := planOf(t, []placement.Want{{Model: m.Name, Family: m.Family, Need: need}}, twoCards())
+		if len(plan.Unplaced) != 1 || len(plan.Unplaced[0].WouldFitWith) != 0 {
+			t.Errorf("%+v: %+v, want no place and no remedy", use, plan.Unplaced)
+		}
+	}
 }

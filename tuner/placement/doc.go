@@ -66,6 +66,10 @@ indices, would put the largest model on a slower card for its number.
 2026-11-21: A GPU's room obeys both limits of cuda/memory, the reserve of the moment and the budget of the card. Besides its
 weights and working memory a model takes there what its kernels state: their results, since they never dequantise.
 
+2026-11-21: The instances of a card that MIG splits get indices of their own, after those of all cards, since NVML gives them the
+card's and a plan has one device for one name. UUIDs tell which is which. The road not taken, names such as cuda:0.1, would be
+names that only this program has.
+
 2026-11-21: The CPU has a column of its own beside the six of the requirements, medium for the families that there are ternary
 models of, low for others. Without it the CPU would come behind hardware that the matrix calls low.
 */

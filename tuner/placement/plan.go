@@ -170,7 +170,7 @@ func (n Need) on(kind Kind) uint64 {
 	if kind == CPU {
 		return n.Bytes
 	}
-	return n.Bytes + n.GPUBytes
+	return n.Bytes + min(n.GPUBytes, forbidden-n.Bytes) // a sum past 64 bits fits nowhere
 }
 
 // time is how many picoseconds a token alone takes on a device, times users: what reading takes and, on the CPU, what the
@@ -295,6 +295,8 @@ func (p *planner) reason(s *state, i int) string {
 		}
 	}
 	switch {
+	case len(p.devices) == 1:
+		return text + "; there is no other device that can be used"
 	case other == nowhere:
 		return text + "; no other device may have it"
 	case !s.fits(i, other):

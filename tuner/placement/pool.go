@@ -78,8 +78,9 @@ func (p *Pool[T]) Load(ctx context.Context, w Want, construct func(context.Conte
 	select {
 	case <-entry.done:
 	case <-ctx.Done():
-		lease.Release()
-		return nil, fmt.Errorf("placement: load %s: %w", w.Model, ctx.Err())
+		if p.leave(entry) {
+			return nil, fmt.Errorf("placement: load %s: %w", w.Model, ctx.Err())
+		}
 	}
 	if entry.err != nil {
 		lease.Release()
@@ -102,6 +103,9 @@ func (p *Pool[T]) fill(ctx context.Context, name string, entry *load[T], constru
 			p.mu.Unlock()
 		}
 		close(entry.done)
+		if entry.err == errPanicked {
+			p.drop(name, entry) // the caller's hold: it gets no lease to release
+		}
 	}()
 	entry.value, entry.err = construct(ctx, entry.device)
 }
@@ -133,9 +137,24 @@ func (p *Pool[T]) claim(entry *load[T], w Want) (fallbacks []string, err error) 
 			kinds = append(kinds, k)
 		}
 	}
-	entry.bytes = w.Need.on(w.Prefer.Kind)
-	entry.device, fallbacks, err = p.ledger.Select(p.devices, kinds, w.Prefer.Index, entry.bytes)
+	allowed := slices.DeleteFunc(slices.Clone(p.devices), func(d Device) bool { return len(w.Kinds) > 0 && !slices.Contains(w.Kinds, d.Kind) })
+	entry.device, fallbacks, err = p.ledger.selectFor(allowed, kinds, w.Prefer.Index, w.Need.on)
+	entry.bytes = w.Need.on(entry.device.Kind)
 	return fallbacks, err
+}
+
+// leave gives up waiting for a model that is not there yet; whoever loads it still holds it. False is that it is there by now:
+// then the caller holds it, and may be the last who could close it.
+func (p *Pool[T]) leave(entry *load[T]) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-entry.done:
+		return false
+	default:
+		entry.users--
+		return true
+	}
 }
 
 // drop takes one user off a model, and the model out of the pool with its last one.

@@ -100,8 +100,8 @@ func TestPoolSurvivesAPanic(t *testing.T) {
 		defer func() { recover() }()
 		pool.Load(t.Context(), want("a", model.TextGeneration, 12), func(context.Context, placement.Device) (string, error) { panic("constructor") })
 	}()
-	if lease, err := pool.Load(t.Context(), want("a", model.TextGeneration, 1), build); err != nil || lease.Value == "" {
-		t.Errorf("%+v, %v: want another try", lease, err)
+	if lease, err := pool.Load(t.Context(), want("a", model.TextGeneration, 12), build); err != nil || lease.Device.ID != "cuda:0" {
+		t.Errorf("%+v, %v: want another try in the room of the first", lease, err)
 	}
 }
 
@@ -124,4 +124,37 @@ func TestPoolStopsWaiting(t *testing.T) {
 	}
 	close(finish)
 	first.Wait()
+}
+
+// What is there by the time that a caller gives up is that caller's all the same: nobody else would close it.
+func TestPoolLeavesNothingBehind(t *testing.T) {
+	for range 50 { // both channels are ready: either could win
+		pool := newPool()
+		ctx, cancel := context.WithCancel(t.Context())
+		lease, err := pool.Load(ctx, want("a", model.TextGeneration, 1), func(ctx context.Context, d placement.Device) (string, error) {
+			cancel()
+			return build(ctx, d)
+		})
+		if err != nil || !lease.Release() {
+			t.Fatalf("%v: want the lease of what was built", err)
+		}
+	}
+}
+
+// R3.22: a preference falls back on no kind that is not allowed, and what a GPU takes besides counts where it falls back on one.
+func TestPoolFallsBackWithinBounds(t *testing.T) {
+	only := want("only", model.TextGeneration, 20)
+	only.Prefer, only.Kinds = at("cuda", 0), []placement.Kind{"cuda"}
+	if lease, err := newPool().Load(t.Context(), only, build); !errors.Is(err, placement.ErrNoDevice) {
+		t.Errorf("%+v, %v: want ErrNoDevice, not the CPU", lease, err)
+	}
+	pool := newPool()
+	if _, err := pool.Load(t.Context(), want("b", model.Vision, 25), build); err != nil {
+		t.Fatal(err) // leaves no room on the CPU
+	}
+	big := want("big", model.TextGeneration, 10)
+	big.Prefer, big.Need.GPUBytes = at("cpu", 0), 10*gib
+	if lease, err := pool.Load(t.Context(), big, build); !errors.Is(err, placement.ErrNoDevice) {
+		t.Errorf("%+v, %v: want ErrNoDevice: 20 GiB on a GPU of 16", lease, err)
+	}
 }

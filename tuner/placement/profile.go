@@ -2,7 +2,6 @@ package placement
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,9 +76,6 @@ type Difference struct {
 	Now    string `json:"now"`
 }
 
-// ErrDiffers is that a host is not as its profile says.
-var ErrDiffers = errors.New("the host differs from its profile")
-
 // Verify lists each field in which now differs from the stored profile p.
 func (p Profile) Verify(now Profile) []Difference {
 	before, after := p.fields(), now.fields()
@@ -110,6 +106,9 @@ func (p Profile) fields() map[string]string {
 	}
 	for _, g := range p.GPUs {
 		at := fmt.Sprintf("gpus.%d.", g.Index)
+		if _, taken := fields[at+"uuid"]; taken { // another instance of the same card
+			at += g.UUID + "."
+		}
 		fields[at+"uuid"], fields[at+"name"] = g.UUID, g.Name
 		fields[at+"compute_capability"], fields[at+"memory_total_bytes"] = g.ComputeCapability.String(), fmt.Sprint(g.TotalBytes)
 	}

@@ -15,8 +15,7 @@ func (p *planner) unplaced(s *state, i int) Unplaced {
 	if d, missing := p.nearest(s, i); missing > 0 {
 		out.WouldFitWith = append(out.WouldFitWith, Remedy{Change: "more memory free on " + d.ID, Bytes: missing})
 	}
-	if p.bar(w, CUDA) == "" {
-		bytes := w.Need.on(CUDA)
+	if bytes := w.Need.on(CUDA); p.bar(w, CUDA) == "" && bytes <= largestCard {
 		out.WouldFitWith = append(out.WouldFitWith, Remedy{Change: fmt.Sprintf("one more GPU with at least %s, all free", gigabytes(p.cardFor(bytes))), Bytes: p.cardFor(bytes)})
 	}
 	return out
@@ -101,6 +100,9 @@ func (r Rules) mostRoom(d Device) uint64 {
 	}
 	return r.cardRoom(gpu.Memory{TotalBytes: d.TotalBytes, FreeBytes: d.TotalBytes})
 }
+
+// largestCard bounds the GPU that is offered as a remedy: no card that has ever been built has 2^44 bytes.
+const largestCard = 1 << 44
 
 // cardFor is the least total of a GPU, all of it free, that has room for bytes, to the next 2^27: what is kept in reserve
 // grows with the total.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
@@ -95,8 +96,17 @@ func (rules Rules) NeedOf(s Subject, use device.Use) (n Need, ok bool) {
 	}
 	n.Reason = fmt.Sprintf("weights as %s, and cache and activations of %d tokens, %d times", r.Layout, r.Context, r.Batch)
 	// The GPU kernels do not dequantise: they state that they need their results alone (R1.13).
-	n.GPUBytes = max(rules.Memory.MinWorkspaceBytes, uint64(r.Batch)*uint64(r.Largest.N)*rules.Memory.ResultBytes)
+	n.GPUBytes = max(rules.Memory.MinWorkspaceBytes, results(r.Batch, uint64(r.Largest.N)*rules.Memory.ResultBytes))
 	return n, true
+}
+
+// results is what those of a batch take; forbidden where that is past 64 bits.
+func results(batch int, bytes uint64) uint64 {
+	high, low := bits.Mul64(uint64(batch), bytes)
+	if high > 0 {
+		return forbidden
+	}
+	return low
 }
 
 // Alternative is a change of use with what the model would take then.

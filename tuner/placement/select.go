@@ -53,6 +53,11 @@ func (l *Ledger) Return(d Device, bytes uint64) {
 // kind, else the CPU. Each step of that is in fallbacks, for the log. A negative index or an empty list is an error, and so
 // is having no room anywhere, which is ErrNoDevice.
 func (l *Ledger) Select(devices []Device, kinds []Kind, index int, bytes uint64) (chosen Device, fallbacks []string, err error) {
+	return l.selectFor(devices, kinds, index, func(Kind) uint64 { return bytes })
+}
+
+// selectFor is Select of something that takes on each kind as much as on says.
+func (l *Ledger) selectFor(devices []Device, kinds []Kind, index int, on func(Kind) uint64) (chosen Device, fallbacks []string, err error) {
 	if index < 0 || len(kinds) == 0 {
 		return Device{}, nil, fmt.Errorf("placement: select index %d of %d kinds: want an index from 0 and at least one kind", index, len(kinds))
 	}
@@ -60,6 +65,7 @@ func (l *Ledger) Select(devices []Device, kinds []Kind, index int, bytes uint64)
 		kinds = append(slices.Clone(kinds), CPU)
 	}
 	for _, kind := range kinds {
+		bytes := on(kind)
 		for at, d := range from(devices, kind, index) {
 			if at == 0 && d.Index != index && kind != CPU {
 				fallbacks = append(fallbacks, fmt.Sprintf("%s does not exist", Place{kind, index}))
@@ -76,7 +82,7 @@ func (l *Ledger) Select(devices []Device, kinds []Kind, index int, bytes uint64)
 			fallbacks = append(fallbacks, fmt.Sprintf("there is no %s here", kind))
 		}
 	}
-	return Device{}, fallbacks, fmt.Errorf("placement: select a device for %d bytes: %w: free memory, or want less", bytes, ErrNoDevice)
+	return Device{}, fallbacks, fmt.Errorf("placement: select a device for %d bytes: %w: free memory, or want less", on(kinds[0]), ErrNoDevice)
 }
 
 // from are the devices of a kind, from an index up and then those below it.
