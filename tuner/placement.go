@@ -3,8 +3,10 @@ package tuner
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -83,19 +85,35 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 		r.warn(cert.Placement.Reason)
 		return
 	}
-	if r.rival == nil {
+	share := r.problem.fits(cert.Best.Config)
+	if r.rival == nil && share == 1 {
 		cert.Placement = &Placement{Strategy: GPUOnly, Reason: "the GPU was asked for; it was not compared with the CPU"}
+		return
+	}
+	if r.rival == nil {
+		cert.Placement = &Placement{Strategy: CPUOnly, Reason: fmt.Sprintf("only %.0f %% of the layers fit the card's memory; target auto compares with the CPU what that is worth", 100*share)}
+		r.warn(cert.Placement.Reason)
 		return
 	}
 	r.tell(Event{Phase: "placement", Text: "comparing the GPU with the CPU, each with its best config"})
 	checks, err := r.againstCPU(ctx, cert)
-	cert.Placement = decide(r.problem.Objective, checks)
+	cert.Placement = decide(r.problem.Objective, checks, share)
 	if err != nil && ctx.Err() == nil {
 		cert.Placement.Reason = "the GPU could not be compared with the CPU: " + err.Error()
 	}
 	if cert.Placement.Strategy == CPUOnly {
 		r.warn("the CPU stays: " + cert.Placement.Reason)
 	}
+}
+
+// fits is the part of the layers that the card has room for beside the workspace of c.
+func (p Problem) fits(c Config) float64 {
+	if p.Card == nil || p.Card.TotalBytes == 0 {
+		return 1
+	}
+	room := float64(memory.Defaults.Usable(p.Card.TotalBytes)) - float64(c.WorkspaceBytes)
+	layers := float64(max(1, p.Model.Layers))
+	return min(1, max(0, math.Floor(room/float64(max(1, p.layoutBytes(c.Layout)))*layers)/layers))
 }
 
 // lost is why the target refuses everything from now on, if it does.
@@ -137,8 +155,12 @@ func (r *tune) againstCPU(ctx context.Context, cert *Certificate) ([]RegimeCheck
 	return checks, ctx.Err()
 }
 
-// decide takes the GPU where a request is proven to be faster there. The CPU, which every host has, needs no proof.
-func decide(o Objective, checks []RegimeCheck) *Placement {
+// decide takes the GPU where a request is proven to be faster there. The CPU, which every host has, needs no proof. share is
+// the part of the layers that fit the card: where it is not all, only a split could use the card. A token goes through its
+// layers one after the other, so a split takes the sum of both parts, and is never better than the better one alone: it
+// matters only where the card is too small. Its time is reckoned from both measured rates, and told; it is not measured, and
+// so not taken.
+func decide(o Objective, checks []RegimeCheck, share float64) *Placement {
 	p := &Placement{Strategy: CPUOnly, Regimes: checks}
 	var verdicts []RegimeVerdict
 	for _, c := range checks {
@@ -152,9 +174,12 @@ func decide(o Objective, checks []RegimeCheck) *Placement {
 	switch {
 	case p.Ratio.Estimate == 0:
 		p.Reason = "the time ended before the GPU was compared with the CPU"
+	case p.Ratio.Low > 1 && share < 1:
+		split := 1 / (share/p.Ratio.Estimate + 1 - share)
+		p.Reason = fmt.Sprintf("only %.0f %% of the layers fit the card's memory; with these there and the rest on the CPU, a request would be served %.2f times as fast as on the CPU by the measured rates, transfers left out (estimate); a split is not measured, so it is not taken", 100*share, split)
 	case p.Ratio.Low > 1:
 		p.Strategy = GPUOnly
-		p.Reason = fmt.Sprintf("a request takes %.2f times as long on the CPU; a split would leave the GPU idle while the CPU works", p.Ratio.Estimate)
+		p.Reason = fmt.Sprintf("a request takes %.2f times as long on the CPU; a split between both would lie between them", p.Ratio.Estimate)
 	case p.Ratio.High < 1:
 		p.Reason = fmt.Sprintf("a request is faster on the CPU: the GPU takes %.2f times as long", 1/p.Ratio.Estimate)
 	default:

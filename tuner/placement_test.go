@@ -233,3 +233,23 @@ func TestTiesOnAGPUGoToTheSmallerWorkspace(t *testing.T) {
 		t.Errorf("%s wins, want %s, which is as fast", got.arm, small)
 	}
 }
+
+// A card that holds half of the layers is no place for all of them, however fast it is.
+func TestATooSmallCardIsToldAndNotTaken(t *testing.T) {
+	checks := []RegimeCheck{{Regime: target.Decode, Ratio: Ratio{Estimate: 4, Low: 3.9, High: 4.1}, baseNs: 1e6}}
+	if p := decide(ObjectiveDecode, checks, 1); p.Strategy != GPUOnly {
+		t.Errorf("room for all: %+v, want the GPU", p)
+	}
+	p := decide(ObjectiveDecode, checks, 0.5)
+	if p.Strategy != CPUOnly || !strings.Contains(p.Reason, "1.60 times") || !strings.Contains(p.Reason, "estimate") { // 1 / (0.5/4 + 0.5)
+		t.Errorf("room for half: %+v, want the CPU, and the estimate of a split", p)
+	}
+	small := onGPU()
+	small.Card.TotalBytes = 900 << 20
+	if share := small.fits(small.Heuristic()); share <= 0 || share >= 1 {
+		t.Errorf("a share of %v of the layers fits %d bytes, want a part", share, small.Card.TotalBytes)
+	}
+	if share := onGPU().fits(onGPU().Heuristic()); share != 1 {
+		t.Errorf("a share of %v of the layers fits 24 GiB, want all", share)
+	}
+}

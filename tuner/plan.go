@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -45,6 +46,8 @@ type Plan struct {
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
+	// Device says how strategy, threads, batch and memory follow from facts; nil unless the source is Heuristic.
+	Device *device.Decision `json:"device,omitempty"`
 }
 
 // candidate is something a plan can be made of, with the reason it was or was not taken.
@@ -97,8 +100,11 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
 		}
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: Plan{Config: p.sound(wrong)},
-		reason: "chosen from host and model facts alone: " + missed})
+	how := "chosen from host and model facts alone: "
+	if p.device.Off {
+		how = "the fixed configuration, as asked for: "
+	}
+	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot), reason: how + missed})
 }
 
 func (p Problem) pinned(snapshot *history.Snapshot) []candidate {

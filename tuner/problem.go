@@ -5,7 +5,9 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -78,7 +80,11 @@ type Problem struct {
 	// Card is the GPU of the target cuda; nil = none is known.
 	Card *target.Card
 
-	prior prior // what a site ships
+	prior  prior          // what a site ships
+	device device.Options // how facts become an answer
+	gpus   gpu.Survey
+	// context is how many tokens of a sequence there must be room for; 0 = the default of device.
+	context int
 }
 
 // threads is the bound that holds: the host's or the caller's, whichever is less.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
@@ -34,6 +37,13 @@ type Options struct {
 	CUDA func() (*driver.Driver, error)
 	// Host is the machine to answer for. If nil, the machine this runs on is probed at the first call.
 	Host *probe.Host
+	// Device turns facts into an answer where nothing was learned: its constants and overrides. What it may run and what was
+	// measured, a Tuner knows itself.
+	Device device.Options
+	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
+	Context int
+	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	GPUs func(context.Context) gpu.Survey
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
 	Progress func(Event)
 	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.
@@ -79,6 +89,9 @@ const fresh = time.Second
 // Open returns a tuner over a store directory, which need not exist: nothing is created before there is something
 // to keep.
 func Open(opt Options) (*Tuner, error) {
+	if err := opt.Device.Validate(); err != nil {
+		return nil, err
+	}
 	simulated := opt.Now != nil
 	if !simulated {
 		opt.Now = time.Now
@@ -164,7 +177,15 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior}, nil
+	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
+}
+
+// survey is what is known of the GPUs now.
+func (t *Tuner) survey(ctx context.Context) gpu.Survey {
+	if t.opt.GPUs == nil {
+		return gpu.Survey{Note: "nobody looked for one"}
+	}
+	return t.opt.GPUs(ctx)
 }
 
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
@@ -242,7 +263,7 @@ func (t *Tuner) readStore() (*history.Store, error) {
 	return store, err
 }
 
-// countRecords counts the measurements kept for a problem; 0 where there is no store.
+// countRecords counts the measurements kept for a problem, without what sessions keep; 0 where there is no store.
 func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	store, err := t.readStore()
 	if store == nil {
@@ -250,7 +271,12 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	}
 	n := 0
 	err = store.Records(ctx, history.Filter{Host: p.fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target},
-		func(history.Record) error { n++; return nil })
+		func(r history.Record) error {
+			if !strings.HasPrefix(r.Regime, sessionPrefix) {
+				n++
+			}
+			return nil
+		})
 	return n, err
 }
 
@@ -272,7 +298,7 @@ func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
 	if err != nil {
 		return Rig{}, err
 	}
-	cuda, err := target.NewCUDA(device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
+	cuda, err := target.NewCUDA(t.gpus.driver, device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
 	if err != nil {
 		return Rig{}, err
 	}

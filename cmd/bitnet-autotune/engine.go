@@ -25,8 +25,8 @@ func engineTargets() (names []string) {
 	return names
 }
 
-// engineFlags are the flags of tune that only an engine heeds.
-func engineFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
+// engineBudgetFlags adds the flags of tune that only an engine heeds.
+func engineBudgetFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
 	f := cmd.Flags()
 	f.StringVar(&b.Command, "engine-command", "llama-bench", "with --target engine:…: the program, by its path or its name on the PATH")
 	f.IntVar(&b.Prompt, "prompt", 512, "with --target engine:…: tokens of a request's prompt")

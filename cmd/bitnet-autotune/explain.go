@@ -21,7 +21,7 @@ func (a *app) explainVerb() *cobra.Command {
 			if target != "" {
 				return a.explainEngine(cmd.Context(), model, target)
 			}
-			t, err := a.open(tuner.Options{})
+			t, err := a.open(tuner.Options{GPUs: lookForGPUs})
 			if err != nil {
 				return err
 			}

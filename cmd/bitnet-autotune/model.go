@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,13 +13,18 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 )
 
+const modelHelp = "preset name (see models) or path to a GGUF file"
+
+// errNoModel is the error of a verb that needs --model.
+var errNoModel = usage(errors.New("--model: a preset name (see bitnet-autotune models) or the path of a GGUF file"))
+
 // modelFlag adds --model with completion over the presets.
 func (a *app) modelFlag(cmd *cobra.Command, value *string) {
-	optionalModelFlag(cmd, value, "preset name (see models) or path to a GGUF file")
+	optionalModelFlag(cmd, value, modelHelp)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *value == "" {
-			return usage(fmt.Errorf("--model: a preset name (see bitnet-autotune models) or the path of a GGUF file"))
+			return errNoModel
 		}
 		return run(cmd, args)
 	}

@@ -31,6 +31,9 @@ all regimes, as an engine holds its weights once. What is proven better is publi
 
 A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.
 
+Where there is a GPU, --target auto tunes the CPU and the GPU within the budget, compares their answers in pairs, and the
+better one is the answer from then on; where there is none, it says why in one line. --target cuda is an error without one.
+
 With --fleet it begins with what hosts of this class learned, lets one of them tune at a time, and shares its own result.
 A fleet that does not answer costs a warning.
 
@@ -57,12 +60,13 @@ of it: the command, its knobs, where its figure is.`,
 	a.modelFlag(cmd, &model)
 	f.DurationVar(&b.Time, "budget", time.Minute, "time for everything: set-up, search and the final duel")
 	f.StringVar(&objective, "objective", "mixed", "what to make fast: decode, prefill or mixed (512 prompt and 128 generated tokens)")
-	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, cuda, "+strings.Join(engineTargets(), ", ")+", or auto for the better of cpu and cuda")
+	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, cuda, "+strings.Join(engineTargets(), ", ")+", or auto for cpu and, where there is a GPU, cuda and the better one by measurement")
+	f.StringVar(&b.Device, "device", "", "UUID of the GPU (default: the one with the most memory)")
 	f.StringVar(&b.Strategy, "strategy", "auto", "search strategy: "+strategyNames())
 	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
 	f.StringVar(&layout, "layout", "", "the only weight layout to try (default: every one with a kernel for this host)")
 	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
-	engineFlags(cmd, &e)
+	engineBudgetFlags(cmd, &e)
 	a.fleetFlags(cmd)
 	f.DurationVar(&b.FleetWait, "fleet-wait", 0, "how long to wait, before the budget begins, for a host of this class that is tuning already")
 	completeFlag(cmd, "objective", words(string(tuner.ObjectiveDecode), string(tuner.ObjectivePrefill), string(tuner.ObjectiveMixed)))
@@ -133,6 +137,9 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 		writeRegime(w, r)
 	}
 	writeLayouts(w, c.Layouts)
+	if c.Placement != nil {
+		fmt.Fprintf(w, "placement     %s: %s\n", c.Placement.Strategy, c.Placement.Reason)
+	}
 	if f := c.Roofline; f.DecodeFraction > 0 {
 		fmt.Fprintf(w, "read limit    %.1f GB/s with %s; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, threads(f.ReadThreads), 100*f.DecodeFraction, boundBy(f))
 	}

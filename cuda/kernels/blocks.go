@@ -9,7 +9,7 @@ import (
 // The kernels of src/blocks.cuh: tensor cores for many tokens. A warp has at most 128 sums in registers.
 func init() {
 	for _, warps := range []int{4, 8} {
-		for _, stages := range []int{2, 3, 4} {
+		for _, stages := range []int{2, 4} {
 			for _, g := range []Geometry{{RowTiles: 1, Tokens: 32}, {RowTiles: 1, Tokens: 64}, {RowTiles: 2, Tokens: 32}, {RowTiles: 2, Tokens: 64}} {
 				g.Warps, g.Stages = warps, stages
 				registerBlocks(cpu.I2S, "Shift", g)

@@ -52,6 +52,17 @@
 // 2026-11-21: split columns are added with red.global.add into a cleared dst. The road not taken, a workspace for each part
 // and a second kernel, takes Split * M * N * 4 bytes and a launch.
 //
+// 2026-11-21: the methods differ in what they execute. Thread-instructions for four weights, one token, 64 x 6912, four warps
+// to a row, counted in the interpreter (TestInstructionsPerFourWeights):
+//
+//	i2s noshift, one tile of rows   2.93    2.75 with four tiles read ahead, 2.50 with four tiles of rows
+//	i2s mma                         2.96    for up to eight tokens
+//	i2s shift                       3.64    3.31 with two tiles of rows
+//	tl1 decode                      4.64
+//	tl2 decode                      7.41    with 1.67 bits a weight instead of 2
+//
+// By these, i2s is best wherever memory is fast, and tl2 a question only where it is slow. All stay for the tuner to try.
+//
 // 2026-11-21: kernels for many tokens multiply 128 columns a step, and have none for tl2, whose tiles have 192: its tensor
 // core kernels for few tokens take any number, eight or sixteen at a time.
 package kernels

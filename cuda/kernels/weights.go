@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	cpu "github.com/bitnet-autotune/bitnet-autotune/kernels"
 )
@@ -60,7 +61,7 @@ func Pack(layout cpu.Layout, w []int8, n, k int) (*Weights, error) {
 		return nil, fmt.Errorf("kernels: pack %dx%d: %d weights, want %d x %d", n, k, len(w), n, k)
 	}
 	for i, v := range w {
-		if v < -1 || v > 1 {
+		if uint8(v+1) > 2 {
 			return nil, fmt.Errorf("kernels: pack %dx%d: weight %d in row %d, column %d: want -1, 0 or 1", n, k, v, i/k, i%k)
 		}
 	}
@@ -115,10 +116,10 @@ func word(tile []byte, lane, s int, bits uint32) {
 	binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)|bits)
 }
 
-// codes returns w+1 of four weights, a byte each.
+// codes returns w+1 of the first four weights, a byte each. No byte carries into the next: -1, 0, 1 end in 3, 0, 1.
 func codes(w []int8) uint32 {
-	_ = w[3]
-	return uint32(w[0]+1) | uint32(w[1]+1)<<8 | uint32(w[2]+1)<<16 | uint32(w[3]+1)<<24
+	four := binary.LittleEndian.Uint32((*[4]byte)(unsafe.Pointer((*[4]int8)(w)))[:])
+	return (four&0x03030303 + 0x01010101) & 0x03030303
 }
 
 // packI2S stores the 128 columns of one row of a tile.
@@ -147,17 +148,16 @@ func packFold(tile []byte, w []int8, row int) {
 		lane := row%8*4 + t
 		var signs uint32
 		for s := range 4 {
-			var indices uint32
-			for b := range 4 {
-				at := 48*t + 12*s + b
-				v := 9*w[at] + 3*w[at+4] + w[at+8]
-				if v < 0 {
-					v = -v
-					signs |= 1 << (8*b + 2*s + row/8)
-				}
-				indices |= uint32(v) << (8*b + 4*(row/8))
-			}
-			word(tile, lane, s, indices)
+			twelve := w[48*t+12*s:]
+			// Four triples, a byte each, from 0 to 26: 13 more than their values. A sum or difference with 128 more than
+			// it needs shows in its highest bit whether it was below 0.
+			triples := 9*codes(twelve) + 3*codes(twelve[4:]) + codes(twelve[8:])
+			above := triples + (128-13)*0x01010101
+			below := (128+13)*0x01010101 - triples
+			negative := ^above >> 7 & 0x01010101
+			magnitude := (above&^(255*negative) | below&(255*negative)) & 0x7f7f7f7f
+			word(tile, lane, s, magnitude<<(4*(row/8)))
+			signs |= negative << (2*s + row/8)
 		}
 		at := tile[tileBytes+4*lane:]
 		binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)|signs)

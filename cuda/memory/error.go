@@ -1,6 +1,105 @@
 package memory
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
+)
+
+// Wrong use of a manager.
+var (
+	ErrClosed     = errors.New("memory: the manager is closed")
+	ErrDoubleFree = errors.New("memory: freed already")
+	ErrForeign    = errors.New("memory: not of this manager")
+)
+
+// A DeviceError says that there is no device of a number.
+type DeviceError struct{ Device, Count int }
+
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("memory: device %d: the driver has %d, numbered from 0 on", e.Device, e.Count)
+}
+
+// An OutOfMemoryError says that an allocation has no room, also after everything free was given back. It is
+// driver.ErrOutOfMemory as well.
+type OutOfMemoryError struct {
+	Device         int
+	Bytes          uint64 // of the allocation, rounded up
+	AllocatedBytes uint64
+	UsableBytes    uint64
+	Reason         string
+	Snapshot       Stats // of the moment when it failed
+	Err            error // the driver's; nil if it was not asked
+}
+
+func (e *OutOfMemoryError) Error() string {
+	return fmt.Sprintf("memory: device %d has no room for %d bytes: %d of %d usable bytes are allocated: %s",
+		e.Device, e.Bytes, e.AllocatedBytes, e.UsableBytes, e.Reason)
+}
+
+func (e *OutOfMemoryError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{driver.ErrOutOfMemory}
+	}
+	return []error{driver.ErrOutOfMemory, e.Err}
+}
+
+// An AllocationError says that the driver failed, with something else than a lack of memory.
+type AllocationError struct {
+	Device int
+	Bytes  uint64
+	Err    error
+}
+
+func (e *AllocationError) Error() string {
+	return fmt.Sprintf("memory: allocation of %d bytes on device %d: %v", e.Bytes, e.Device, e.Err)
+}
+
+func (e *AllocationError) Unwrap() error { return e.Err }
+
+// A LeakError says what was not freed when a manager was closed.
+type LeakError struct {
+	Device int
+	Leaks  []Leak
+}
+
+// Leak is an allocation that was not freed.
+type Leak struct {
+	Name  string // "" if it had none
+	Ptr   driver.Ptr
+	Bytes uint64
+}
+
+func (e *LeakError) Error() string {
+	var leaks []string
+	for _, l := range e.Leaks {
+		leaks = append(leaks, fmt.Sprintf("%d bytes at %#x %q", l.Bytes, l.Ptr, l.Name))
+	}
+	const shown = 8
+	more := ""
+	if len(leaks) > shown {
+		leaks, more = leaks[:shown], ", ..."
+	}
+	return fmt.Sprintf("memory: %d allocations on device %d were not freed: %s%s", len(e.Leaks), e.Device, strings.Join(leaks, ", "), more)
+}
+
+// A FleetError says that no device has room, and why each has not.
+type FleetError struct {
+	Bytes   uint64
+	Devices []error
+}
+
+func (e *FleetError) Error() string {
+	var why []string
+	for _, err := range e.Devices {
+		why = append(why, err.Error())
+	}
+	return fmt.Sprintf("memory: no device has room for %d bytes: %s", e.Bytes, strings.Join(why, "; "))
+}
+
+func (e *FleetError) Unwrap() []error { return e.Devices }
 
 // A QueryError says that what a device has could not be read.
 type QueryError struct {

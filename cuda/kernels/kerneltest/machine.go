@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/kernels"
@@ -32,8 +33,9 @@ func Params(at []driver.Ptr, numbers []int32) []byte {
 	return params
 }
 
-// Card is a device behind the table of the driver.
+// Card is a device behind the table of the driver. It runs one kernel at a time.
 type Card struct {
+	mu     sync.Mutex
 	device *driver.Device
 	loader *kernels.Loader
 	have   kernels.Capability
@@ -65,6 +67,8 @@ var guard = bytes.Repeat([]byte{0xa5}, 256)
 
 // Run implements Machine.
 func (c *Card) Run(_ context.Context, e kernels.Entry, shape driver.Launch, buffers [][]byte, numbers ...int32) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	f, err := c.loader.Function(e, driver.JIT{})
 	if err != nil {
 		return err

@@ -73,13 +73,11 @@ DEVICE void blocks(const Mul &p) {
 		}
 	}
 #pragma unroll
-	for (int tt = 0; tt < TT; tt++) {
+	for (int i = 0; i < 2 * TT; i++) {
+		const Line line = lineOf(p, token + 8 * (i / 2) + 2 * t + i % 2);
 #pragma unroll
-		for (int r = 0; r < RT; r++) {
-#pragma unroll
-			for (int i = 0; i < 4; i++) {
-				emit(p, token + 8 * tt + 2 * t + i % 2, 16 * (tile + r) + 8 * (i / 2) + g, acc[tt][r][i]);
-			}
+		for (int r = 0; r < 2 * RT; r++) {
+			emit(p, line, 16 * tile + 8 * r + g, acc[i / 2][r / 2][2 * (r % 2) + i % 2]);
 		}
 	}
 }

@@ -16,8 +16,8 @@ typedef float f32x4 __attribute__((vector_size(16)));
 #define ENTRY(SYMBOL, THREADS, ...) \
 	extern "C" __attribute__((global, launch_bounds(THREADS))) void SYMBOL(__VA_ARGS__)
 
-// shared is all shared memory of a block; its size comes with the launch.
-extern __attribute__((device, shared, aligned(16))) u32 shared[];
+// scratch is all shared memory of a block; its size comes with the launch.
+extern __attribute__((device, shared, aligned(16))) u32 scratch[];
 
 DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 blockX() { return __nvvm_read_ptx_sreg_ctaid_x(); }

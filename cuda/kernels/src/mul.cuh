@@ -68,19 +68,29 @@ DEVICE void activations(u32 (&xs)[Decoder::dwords], Address x, int offset) {
 	}
 }
 
-// emit stores one sum of codes, or adds it where the columns are split.
-DEVICE void emit(const Mul &p, int token, int row, int value) {
-	if (token >= p.m || row >= p.n) {
-		return;
+// Line is where the results of a token go.
+struct Line {
+	int *to;
+	int sum; // what is still to be taken off
+	bool exists;
+};
+
+DEVICE Line lineOf(const Mul &p, int token) {
+	Line line{p.dst + (u64)token * p.n, 0, token < p.m};
+	if (line.exists && blockZ() == 0) {
+		line.sum = p.sum[token];
 	}
-	int *to = p.dst + (u64)token * p.n + row;
-	if (blockZ() == 0) {
-		value -= p.sum[token];
-	}
-	if (blocksZ() == 1) {
-		*to = value;
-	} else {
-		addTo(to, value);
+	return line;
+}
+
+// emit stores one result, or adds it where the columns are split.
+DEVICE void emit(const Mul &p, const Line &line, int row, int codes) {
+	if (line.exists && row < p.n) {
+		if (blocksZ() == 1) {
+			line.to[row] = codes - line.sum;
+		} else {
+			addTo(line.to + row, codes - line.sum);
+		}
 	}
 }
 
@@ -107,9 +117,9 @@ DEVICE Place<KW, RT, T> placed() {
 template <int KW, int RT, int T>
 DEVICE void keep(const Mul &p, const Place<KW, RT, T> &at, int token, int row, int value) {
 	if constexpr (KW == 1) {
-		emit(p, at.token + token, 16 * at.tile + row, value);
+		emit(p, lineOf(p, at.token + token), 16 * at.tile + row, value);
 	} else {
-		shared[((at.group * KW + at.kw) * T + token) * at.rows + row] = value;
+		scratch[((at.group * KW + at.kw) * T + token) * at.rows + row] = value;
 	}
 }
 
@@ -121,9 +131,9 @@ DEVICE void gather(const Mul &p, const Place<KW, RT, T> &at) {
 			int value = 0;
 #pragma unroll
 			for (int warp = 0; warp < KW; warp++) {
-				value += shared[(at.group * KW + warp) * T * at.rows + i];
+				value += scratch[(at.group * KW + warp) * T * at.rows + i];
 			}
-			emit(p, at.token + i / at.rows, 16 * at.tile + i % at.rows, value);
+			emit(p, lineOf(p, at.token + i / at.rows), 16 * at.tile + i % at.rows, value);
 		}
 	}
 }

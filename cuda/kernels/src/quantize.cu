@@ -49,11 +49,11 @@ DEVICE u32 largest(u32 value) {
 		value = max(value, (u32)exchange(value, mask));
 	}
 	if (thread() % 32 == 0) {
-		shared[thread() / 32] = value;
+		scratch[thread() / 32] = value;
 	}
 	barrier();
 	for (int warp = 0; warp < THREADS / 32; warp++) {
-		value = max(value, shared[warp]);
+		value = max(value, scratch[warp]);
 	}
 	barrier();
 	return value;
@@ -66,12 +66,12 @@ DEVICE int total(int value) {
 		value += exchange(value, mask);
 	}
 	if (thread() % 32 == 0) {
-		shared[thread() / 32] = value;
+		scratch[thread() / 32] = value;
 	}
 	barrier();
 	int sum = 0;
 	for (int warp = 0; warp < THREADS / 32; warp++) {
-		sum += shared[warp];
+		sum += scratch[warp];
 	}
 	return sum;
 }

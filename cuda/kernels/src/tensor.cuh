@@ -27,7 +27,7 @@ DEVICE void multiply(int (&c)[4], const Part<Decoder> &part, const u32 *xs) {
 
 // sharedAddress is where the shared memory of the block begins, in its own window.
 DEVICE u32 sharedAddress() {
-	return (u32)(u64)(__attribute__((address_space(3))) u32 *)shared;
+	return (u32)(u64)(__attribute__((address_space(3))) u32 *)scratch;
 }
 
 DEVICE void sharedRead(u32 *to, u32 from) {

@@ -49,8 +49,9 @@ type transfer struct {
 	t    Type
 	size int // of all elements together
 	slot int
+	each int // of one
 	reg  []int
-	wide []uint // width of each register
+	wide []extender // of each register
 }
 
 func (b *builder) transfer(value, place int) transfer {
@@ -62,7 +63,8 @@ func (b *builder) transfer(value, place int) transfer {
 	hint := b.caching()
 	n := map[string]int{"": 1, "v2": 2, "v4": 4}[b.take("v2", "v4")]
 	x.t = b.typ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
-	if x.size = n * x.t.Size(); x.size > 16 {
+	x.each = x.t.Size()
+	if x.size = n * x.each; x.size > 16 {
 		b.fail("one instruction moves up to 16 bytes")
 	}
 	x.at = b.addressOf(place)
@@ -80,7 +82,7 @@ func (b *builder) transfer(value, place int) transfer {
 		if o.kind == registerOperand {
 			width = o.reg.typ.Bits()
 		}
-		x.wide = append(x.wide, width)
+		x.wide = append(x.wide, x.t.extender(width))
 	}
 	if hint {
 		b.src(2, "b64")
@@ -106,7 +108,6 @@ func (x *transfer) load(w *warp, m uint32) {
 		return
 	}
 	r := &w.b.worker.request
-	each := x.t.Size()
 	for rest := m; rest != 0; rest &= rest - 1 {
 		lane := first(rest)
 		addr := w.r[x.at.base][lane] + x.at.offset
@@ -115,11 +116,7 @@ func (x *transfer) load(w *warp, m uint32) {
 			return
 		}
 		for i, d := range x.reg {
-			v := fetch(p.bytes[i*each:], each)
-			if x.wide[i] != x.t.Bits() {
-				v = x.t.extend(v, x.wide[i])
-			}
-			w.r[d][lane] = v
+			w.r[d][lane] = x.wide[i].of(fetch(p.bytes[i*x.each:], x.each))
 		}
 	}
 	for _, d := range x.reg {
@@ -133,7 +130,6 @@ func (x *transfer) store(w *warp, m uint32) {
 		return
 	}
 	r := &w.b.worker.request
-	each := x.t.Size()
 	for rest := m; rest != 0; rest &= rest - 1 {
 		lane := first(rest)
 		addr := w.r[x.at.base][lane] + x.at.offset
@@ -143,12 +139,13 @@ func (x *transfer) store(w *warp, m uint32) {
 		}
 		var fresh [16]byte
 		for i, s := range x.reg {
-			deposit(fresh[i*each:], each, w.r[s][lane])
+			deposit(fresh[i*x.each:], x.each, w.r[s][lane])
 		}
-		if p.space == global && !w.logStore(lane, addr, p.bytes, fresh[:x.size]) {
+		if p.space != global {
+			copy(p.bytes, fresh[:x.size])
+		} else if !w.storeGlobal(lane, addr, p.bytes, fresh[:x.size]) {
 			return
 		}
-		copy(p.bytes, fresh[:x.size])
 	}
 	r.count(w.b.worker, &w.b.worker.stats.GlobalStores, x.size, m)
 }

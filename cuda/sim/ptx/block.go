@@ -34,9 +34,9 @@ func (b *block) run() *Fault {
 		w.reset(threads)
 	}
 	for {
-		for _, w := range b.warps {
+		for i, w := range b.warps {
 			if !w.run() {
-				return w.fault
+				return b.blame(w.fault, b.warps[i+1:])
 			}
 		}
 		if b.live() == 0 {
@@ -46,6 +46,22 @@ func (b *block) run() *Fault {
 			return b.stuck()
 		}
 	}
+}
+
+// blame turns the fault of a read that found nothing in shared memory into a race, when one of the warps that had not
+// run yet writes there before its next barrier.
+func (b *block) blame(fault *Fault, later []*warp) *Fault {
+	if !fault.unwritten {
+		return fault
+	}
+	for _, w := range later {
+		w.run()
+	}
+	if c := b.shadow.at(fault.Address); c.writer != 0 {
+		fault.Kind, fault.Other = Race, b.k.code[c.wline].line
+		fault.Detail = "another warp writes here and no barrier lies between"
+	}
+	return fault
 }
 
 func (b *block) live() int {

@@ -1,5 +1,7 @@
 package ptx
 
+import "fmt"
+
 func buildBranch(b *builder) {
 	b.has("uni")
 	o := b.operand(0)
@@ -72,4 +74,11 @@ func buildPolicy(b *builder) {
 		b.src(1, "f32")
 	}
 	b.emit(b.dst(0, "b64"), b.zero(), b.zero(), b.zero(), copyLoop)
+}
+
+// buildRefused takes instructions that are checked for version and target alone: the kernel loads and does not run.
+func buildRefused(b *builder) {
+	b.mods, b.used = nil, len(b.s.operands)
+	b.nothingToDo()
+	b.f.k.refused = fmt.Errorf("ptx: kernel %s: line %d: %s is not simulated", b.f.k.Name, b.s.line, b.s.opcode)
 }

@@ -45,10 +45,11 @@ func buildCvt(b *builder) {
 }
 
 func integerToInteger(d, s Type, sat bool, width uint) func(uint64) uint64 {
+	from, to := s.extender(64), d.extender(width)
 	if !sat {
-		return func(v uint64) uint64 { return d.extend(s.extend(v, 64), width) }
+		return func(v uint64) uint64 { return to.of(from.of(v)) }
 	}
-	return func(v uint64) uint64 { return d.extend(clamp(d, s.extend(v, 64), s.signed()), width) }
+	return func(v uint64) uint64 { return to.of(clamp(d, from.of(v), from.signed)) }
 }
 
 // clamp brings a number into the range of d.
@@ -80,6 +81,7 @@ func floatToInteger(b *builder, d, s Type, rounding string, ftz bool, width uint
 	if d.signed() {
 		low, high = -high/2, high/2
 	}
+	to := d.extender(width)
 	return func(v uint64) uint64 {
 		f := toFloat(v)
 		if ftz {
@@ -88,15 +90,15 @@ func floatToInteger(b *builder, d, s Type, rounding string, ftz bool, width uint
 		f = round(f)
 		switch {
 		case f != f:
-			return d.extend(notANumber, width)
+			return to.of(notANumber)
 		case f < low:
-			return d.extend(uint64(int64(low)), width)
+			return to.of(uint64(int64(low)))
 		case f >= high:
-			return d.extend(clamp(d, math.MaxUint64, false), width)
+			return to.of(clamp(d, math.MaxUint64, false))
 		case f < 0:
-			return d.extend(uint64(int64(f)), width)
+			return to.of(uint64(int64(f)))
 		}
-		return d.extend(uint64(f), width)
+		return to.of(uint64(f))
 	}
 }
 
@@ -115,15 +117,16 @@ func integerToFloat(b *builder, d, s Type, rounding string, sat bool) func(uint6
 	} else if sat || d == "f16" || d == "bf16" {
 		b.fail("cvt to .%s from .%s is not simulated", d, s)
 	}
+	from := s.extender(64)
 	switch {
 	case d == "f32" && s.signed():
-		return func(v uint64) uint64 { return finish(bits32(float32(int64(s.extend(v, 64))))) }
+		return func(v uint64) uint64 { return finish(bits32(float32(int64(from.of(v))))) }
 	case d == "f32":
-		return func(v uint64) uint64 { return finish(bits32(float32(s.extend(v, 64)))) }
+		return func(v uint64) uint64 { return finish(bits32(float32(from.of(v)))) }
 	case s.signed():
-		return func(v uint64) uint64 { return bits64(float64(int64(s.extend(v, 64)))) }
+		return func(v uint64) uint64 { return bits64(float64(int64(from.of(v)))) }
 	}
-	return func(v uint64) uint64 { return bits64(float64(s.extend(v, 64))) }
+	return func(v uint64) uint64 { return bits64(float64(from.of(v))) }
 }
 
 // decode turns bits into a number; every type's values are float64s.
@@ -198,8 +201,11 @@ func halfToFloat(v uint64) float64 {
 func floatToHalf(f float64) uint64 {
 	sign := math.Float64bits(f) >> 63 << 15
 	f = math.Abs(f)
-	if f != f {
+	switch {
+	case f != f:
 		return 0x7fff
+	case math.IsInf(f, 0):
+		return sign | 0x7c00
 	}
 	_, exponent := math.Frexp(f) // f = 0.1… × 2^exponent
 	exponent = max(exponent, -13)
@@ -213,7 +219,7 @@ func floatToHalf(f float64) uint64 {
 	if n < 1024 {
 		return sign | uint64(n)
 	}
-	return sign | uint64(exponent+14)<<10 | uint64(n) - 1024
+	return sign | (uint64(exponent+14)<<10 + uint64(n) - 1024)
 }
 
 // floatToBrain rounds the upper half of a float32 to the nearest, ties to even. Every f here is a float32.

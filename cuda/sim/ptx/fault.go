@@ -29,6 +29,8 @@ type Fault struct {
 	Thread  [3]int
 	Address uint64 // 0 where no address is concerned
 	Detail  string
+
+	unwritten bool // a read of shared memory that nobody wrote
 }
 
 func (f *Fault) Error() string {

@@ -298,26 +298,25 @@ func buildSad(b *builder) {
 // buildExtract: a field of a, from bit b and c bits long; beyond the end of a its sign goes on.
 func buildExtract(b *builder) {
 	t := b.typ("s32", "u32", "s64", "u64")
+	whole, mask, last := t.extender(64), t.mask(), uint64(t.Bits())-1
 	b.emit(b.dst(0, t), b.src(1, t), b.src(2, "u32"), b.src(3, "u32"), lift(func(a, pos, length uint64) uint64 {
 		pos, length = pos&0xff, length&0xff
 		if length == 0 {
 			return 0
 		}
-		v := a
-		if t.signed() {
-			v = t.extend(a, 64)
-			v = uint64(int64(v) >> min(pos, 63))
-		} else {
-			v >>= pos
+		a = whole.of(a)
+		v := a >> pos
+		if whole.signed {
+			v = uint64(int64(a) >> pos)
 		}
 		if length < 64 {
 			v &= 1<<length - 1
-			// The sign is bit pos+length-1, or the last one there is.
-			if top := min(pos+length-1, uint64(t.Bits())-1); t.signed() && a>>top&1 == 1 {
+			// The sign is the field's highest bit, or the last one there is.
+			if top := min(pos+length-1, last); whole.signed && a>>top&1 == 1 {
 				v |= ^uint64(0) << length
 			}
 		}
-		return v & t.mask()
+		return v & mask
 	}))
 }
 
@@ -325,6 +324,7 @@ func buildExtract(b *builder) {
 func buildInsert(b *builder) {
 	t := b.typ("b32", "b64")
 	d, x, y, z, n := b.dst(0, t), b.src(1, t), b.src(2, t), b.src(3, "u32"), b.src(4, "u32")
+	mask := t.mask()
 	b.in.run = func(w *warp, m uint32) {
 		if !w.ready(m, x, y, z, n) {
 			return
@@ -332,7 +332,7 @@ func buildInsert(b *builder) {
 		for ; m != 0; m &= m - 1 {
 			i := first(m)
 			pos, length := w.r[z][i]&0xff, w.r[n][i]&0xff
-			field := (uint64(1)<<length - 1) << pos & t.mask()
+			field := (uint64(1)<<length - 1) << pos & mask
 			w.r[d][i] = w.r[y][i]&^field | w.r[x][i]<<pos&field
 			w.def[d] |= 1 << i
 		}
@@ -392,13 +392,11 @@ func dot4(signedA, signedB bool) op {
 
 func dot4Loop[A, B int8 | uint8](d, a, b, c *lanes) {
 	for i := range d {
-		d[i] = uint64(dot4Of[A, B](uint32(a[i]), uint32(b[i]), uint32(c[i])))
+		x, y := uint32(a[i]), uint32(b[i])
+		sum := int32(A(x))*int32(B(y)) + int32(A(x>>8))*int32(B(y>>8)) +
+			int32(A(x>>16))*int32(B(y>>16)) + int32(A(x>>24))*int32(B(y>>24))
+		d[i] = uint64(uint32(c[i]) + uint32(sum))
 	}
-}
-
-func dot4Of[A, B int8 | uint8](a, b, c uint32) uint32 {
-	return c + uint32(int32(A(a))*int32(B(b))+int32(A(a>>8))*int32(B(b>>8))+
-		int32(A(a>>16))*int32(B(b>>16))+int32(A(a>>24))*int32(B(b>>24)))
 }
 
 // buildDot2: two halves of a times two bytes of b, the lower or the upper ones.

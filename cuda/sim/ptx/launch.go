@@ -32,7 +32,7 @@ type run struct {
 	memory  Memory
 	ctx     context.Context
 	atomics sync.Mutex // over atomic operations on global memory
-	stores  sync.Map   // pages of the log of stores, by address / pageSize
+	stores  sync.Map   // of *page, by address / pageSize
 
 	next    atomic.Int64 // block
 	mu      sync.Mutex   // over what follows
@@ -75,7 +75,7 @@ func (k *Kernel) Launch(ctx context.Context, memory Memory, l Launch) (Stats, er
 		wg.Go(func() { r.work(int64(blocks)) })
 	}
 	wg.Wait()
-	r.finish(blocks)
+	r.finish()
 	if r.fault != nil {
 		return r.stats, r.fault
 	}
@@ -141,7 +141,7 @@ func (r *run) failed(block int64, fault *Fault) {
 	}
 }
 
-func (r *run) finish(blocks int) {
+func (r *run) finish() {
 	r.stats.ByOpcode = map[string]uint64{}
 	for i, n := range r.counts {
 		if n > 0 && i < len(r.k.code)-1 { // the last one is the end of the code, no instruction

@@ -75,7 +75,8 @@ func buildNot(b *builder) {
 		return
 	}
 	t := b.typ("b16", "b32", "b64")
-	f := func(a, _, _ uint64) uint64 { return ^a & t.mask() }
+	mask := t.mask()
+	f := func(a, _, _ uint64) uint64 { return ^a & mask }
 	if b.name == "cnot" {
 		f = func(a, _, _ uint64) uint64 {
 			if a == 0 {

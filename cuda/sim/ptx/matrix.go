@@ -26,47 +26,76 @@ func buildMma(b *builder) {
 	ra := b.registers(1, s.m*s.k/4/warpSize, false)
 	rb := b.registers(2, s.n*s.k/4/warpSize, false)
 	rc := b.registers(3, s.m*s.n/warpSize, false)
-	dot := dot4Function(ta.signed(), tb.signed())
+	p := product{shape: s, signedA: ta.signed(), signedB: tb.signed(), sat: sat, d: d, a: ra, b: rb, c: rc}
 	b.in.flow = collect
 	b.in.collective = func(w *warp, _ *fragment, m uint32) bool {
 		if !w.whole(m) || !w.ready(m, ra...) || !w.ready(m, rb...) || !w.ready(m, rc...) {
 			return false
 		}
-		var out [4]lanes
-		for r := range d {
-			for lane := range warpSize {
-				g, t := lane/4, lane%4
-				row, col := g+8*(r/2), 2*t+r%2
-				var sum int64
-				for word := range s.k / 4 { // four columns of A
-					x := w.r[ra[word/4*(s.m/8)+row/8]][row%8*4+word%4]
-					y := w.r[rb[word/4]][col*4+word%4]
-					sum += int64(int32(dot(uint32(x), uint32(y), 0)))
-				}
-				c := int64(int32(w.r[rc[r]][lane]))
-				if out[r][lane] = uint64(uint32(c + sum)); sat {
-					out[r][lane] = clampS32(c + sum)
-				}
-			}
-		}
-		for r := range d {
-			w.r[d[r]] = out[r]
-			w.def[d[r]] = fullWarp
-		}
+		p.run(w)
 		return true
 	}
 }
 
-func dot4Function(signedA, signedB bool) func(a, b, c uint32) uint32 {
-	switch {
-	case signedA && signedB:
-		return dot4Of[int8, int8]
-	case signedA:
-		return dot4Of[int8, uint8]
-	case signedB:
-		return dot4Of[uint8, int8]
+// A product is a compiled mma.
+type product struct {
+	shape
+	signedA, signedB, sat bool
+	d, a, b, c            []int
+}
+
+// run gathers the matrices from the lanes and multiplies. Two columns of B share a word, 32 bits apart: a sum of 32
+// products of bytes stays below 2^22, so the lower one leaves at most a borrow in the upper one.
+func (p *product) run(w *warp) {
+	var a [16][32]int64
+	var b [4][32]int64
+	for word := range p.k / 4 {
+		for row := range p.m {
+			x := w.r[p.a[word/4*(p.m/8)+row/8]][row%8*4+word%4]
+			for i := range 4 {
+				a[row][4*word+i] = octet(x>>(8*i), p.signedA)
+			}
+		}
+		for col := range p.n {
+			y := w.r[p.b[word/4]][col*4+word%4]
+			for i := range 4 {
+				b[col/2][4*word+i] += octet(y>>(8*i), p.signedB) << (32 * (col % 2))
+			}
+		}
 	}
-	return dot4Of[uint8, uint8]
+	var d [4]lanes
+	put := func(row, col int, sum int64) {
+		r, lane := row/8*2+col%2, row%8*4+col/2
+		sum += int64(int32(w.r[p.c[r]][lane]))
+		if d[r][lane] = uint64(uint32(sum)); p.sat {
+			d[r][lane] = clampS32(sum)
+		}
+	}
+	for row := range p.m {
+		var s0, s1, s2, s3 int64
+		for i, x := range &a[row] {
+			s0 += x * b[0][i]
+			s1 += x * b[1][i]
+			s2 += x * b[2][i]
+			s3 += x * b[3][i]
+		}
+		for t, s := range [4]int64{s0, s1, s2, s3} {
+			low := int64(int32(s))
+			put(row, 2*t, low)
+			put(row, 2*t+1, (s-low)>>32)
+		}
+	}
+	for r := range p.d {
+		w.r[p.d[r]] = d[r]
+		w.def[p.d[r]] = fullWarp
+	}
+}
+
+func octet(v uint64, isSigned bool) int64 {
+	if isSigned {
+		return int64(int8(v))
+	}
+	return int64(uint8(v))
 }
 
 // registers is a list of n registers of 32 bits in operand i.

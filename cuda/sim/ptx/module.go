@@ -43,7 +43,6 @@ type Module struct {
 	Kernels []*Kernel // in the order of the text
 
 	lines []string
-	vars  []*variable
 	data  []byte // .global and .const variables
 }
 
@@ -79,7 +78,6 @@ type Kernel struct {
 	MaxRegisters int    // .maxnreg; 0: not given
 
 	module       *Module
-	vars         []*variable
 	code         []inst
 	constants    []constant // registers that hold one value for ever
 	specials     []special  // registers that the hardware fills
@@ -87,7 +85,6 @@ type Kernel struct {
 	predicates   int
 	cacheSlots   int
 	sharedAlign  int
-	usesDynamic  bool
 	instructions []string // the opcodes that occur; inst.opcode indexes it
 	refused      error    // why it cannot run here, though it is sound
 }

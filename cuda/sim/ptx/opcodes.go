@@ -24,5 +24,6 @@ func init() {
 		"bar": buildBarrier, "barrier": buildBarrier,
 		"shfl": buildShuffle, "vote": buildVote, "match": buildMatch, "activemask": buildActive, "redux": buildRedux,
 		"mma": buildMma, "ldmatrix": buildLdmatrix, "cp": buildAsync,
+		"wgmma": buildRefused, "setmaxnreg": buildRefused, "elect": buildRefused,
 	}
 }

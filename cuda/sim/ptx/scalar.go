@@ -57,13 +57,24 @@ func (t Type) fits(want Type, wider bool) bool {
 	return have.kind == untyped || need.kind == untyped || (have.kind == float) == (need.kind == float)
 }
 
-// extend brings the low bits of v that hold a t into a register of the given width: the sign is carried on, all above
-// the register is zero.
-func (t Type) extend(v uint64, register uint) uint64 {
-	v &= t.mask()
-	if t.signed() {
-		unused := 64 - t.Bits()
-		v = uint64(int64(v<<unused) >> unused)
-	}
-	return v & (^uint64(0) >> (64 - register))
+// An extender brings the low bits of a value that hold a type into a register: the sign is carried on, all above the
+// register is zero.
+type extender struct {
+	unused uint // bits of a word above the type
+	signed bool
+	keep   uint64
 }
+
+// extender is that of a type for a register of the given width.
+func (t Type) extender(register uint) extender {
+	return extender{64 - t.Bits(), t.signed(), ^uint64(0) >> (64 - register)}
+}
+
+func (e extender) of(v uint64) uint64 {
+	if e.signed {
+		return uint64(int64(v<<e.unused)>>e.unused) & e.keep
+	}
+	return v << e.unused >> e.unused & e.keep
+}
+
+func (t Type) extend(v uint64, register uint) uint64 { return t.extender(register).of(v) }

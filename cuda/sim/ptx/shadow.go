@@ -70,6 +70,14 @@ func (s *shadow) touch(w *warp, lane int, offset uint64, n int, how access) bool
 	return true
 }
 
+// at is the history of a byte.
+func (s *shadow) at(offset uint64) *cell {
+	if c := &s.words[offset/4]; !c.split {
+		return c
+	}
+	return &s.bytes[s.words[offset/4].part][offset%4]
+}
+
 func (s *shadow) divide(c *cell) {
 	whole := *c
 	c.split, c.part = true, int32(len(s.bytes))
@@ -83,6 +91,7 @@ func (c *cell) touch(w *warp, lane int, offset uint64, how access) bool {
 	}
 	if c.writer == 0 && (how == reading || how == updating) {
 		w.fail(Uninitialised, lane, offset, "shared memory that nobody wrote")
+		w.fault.unwritten = true
 		return false
 	}
 	if v := int(c.writer) - 1; v >= 0 && v != w.id && w.clock[v] < c.wclock && !(c.atomic && how == updating) {
