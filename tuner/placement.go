@@ -101,9 +101,28 @@ func (r *tune) place(ctx context.Context, cert *Certificate) {
 	if err != nil && ctx.Err() == nil {
 		cert.Placement.Reason = "the GPU could not be compared with the CPU: " + err.Error()
 	}
+	if before := r.placedBefore(); before != nil && before.Strategy == GPUOnly && !cert.Placement.settled(share) {
+		cert.Placement = &Placement{Strategy: GPUOnly, Ratio: before.Ratio, Regimes: checks,
+			Reason: "an earlier run decided for the GPU, and this one decided nothing: " + cert.Placement.Reason}
+	}
 	if cert.Placement.Strategy == CPUOnly {
 		r.warn("the CPU stays: " + cert.Placement.Reason)
 	}
+}
+
+// settled reports whether p is what was measured, and not what is left for want of a measurement.
+func (p *Placement) settled(share float64) bool {
+	return p.Strategy == GPUOnly || share < 1 || p.Ratio.High > 0 && p.Ratio.High < 1
+}
+
+// placedBefore is what the newest run on this very host decided, nil if none did.
+func (r *tune) placedBefore() *Placement {
+	for _, c := range r.problem.here(r.published()) {
+		if c.proof.Placement != nil {
+			return c.proof.Placement
+		}
+	}
+	return nil
 }
 
 // fits is the part of the layers that the card has room for beside the workspace of c.
