@@ -42,6 +42,9 @@ func idle(table driver.Table, symbol string) driver.Table {
 // A whole tune over the driver of a simulated card, with the kernels as they are shipped: the planted fastest one wins,
 // though another is faster still and wrong, and a third is refused by the compiler.
 func TestTuneOnASimulatedCard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED: a whole tune on the simulated card takes 40 s under the race detector; run it without -short")
+	}
 	const fast, wrong = "mul_tl2_decode_kw2_rt1_m1_u1", "mul_tl2_decode_kw1_rt1_m1_u1"
 	machine, err := sim.New(sim.Config{
 		Devices: []sim.DeviceSpec{{TotalBytes: 4 << 30}}, Faults: "ModuleLoadDataEx:6=218",
