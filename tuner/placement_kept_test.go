@@ -22,7 +22,7 @@ func onCard() Budget {
 // leave the one that an earlier run proved faster.
 func TestAnUndecidedPlacementLeavesTheOneBefore(t *testing.T) {
 	dir := t.TempDir()
-	s := withGPU(2)
+	s := withGPU(7) // too little for rates that were measured apart
 	if cert, err := s.open(t, dir, 1).Tune(t.Context(), anyModel, anyTarget); err != nil || cert.Placement.Strategy != GPUOnly {
 		t.Fatalf("%+v, %v: want the GPU", cert, err)
 	}
@@ -129,5 +129,29 @@ func TestVerifyAndPinOfAGPU(t *testing.T) {
 	}
 	if plan := onSameHost(t, s, dir); plan.Source != Measured || plan.Config.Decode != tuned.Decode {
 		t.Errorf("plan %+v, want what was measured", plan)
+	}
+}
+
+// Where there is no time for pairs, the rates of both runs decide, but only what cannot be doubted.
+func TestRatesMeasuredApartDecideWhatIsPlain(t *testing.T) {
+	for name, c := range map[string]struct {
+		ms   float64
+		want Strategy
+	}{"many times as fast": {1, GPUOnly}, "faster": {7, CPUOnly}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s := withGPU(c.ms)
+			tuner := s.open(t, t.TempDir(), 1)
+			tuner.opt.Progress = func(e Event) {
+				if e.Phase == "placement" {
+					cancel()
+				}
+			}
+			cert, err := tuner.Tune(ctx, anyModel, anyTarget)
+			if err != nil || cert.Placement.Strategy != c.want || cert.Placement.Ratio.Confidence != 0 || !strings.Contains(cert.Placement.Reason, "not all was measured in pairs") {
+				t.Errorf("%+v, %v: want %s by rates that were measured apart", cert.Placement, err, c.want)
+			}
+		})
 	}
 }
