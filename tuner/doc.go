@@ -20,8 +20,8 @@ published; an inconclusive run publishes nothing. A regime's verdict errs with a
 
 Budget.Target says where. What a problem means there (its default, heuristic, knobs, rules and kernel table) is a domain: one
 implementation for the CPU, one for CUDA; everything else of a run is the same. With target auto and a GPU both are tuned, their
-answers are compared in pairs, and Plan answers with the GPU's config only where a run decided for it on this very card. Without a
-GPU one line says why.
+answers are compared in pairs, and Plan answers with the GPU's config only where a run decided for it on this very card; a run that
+decides nothing leaves what an earlier one decided. Without a GPU one line says why.
 
 With Options.Fleet hosts of one class share what they learned. Tune begins with what the others know, lets one host of
 the class tune at a time (Budget.FleetWait says how long the others wait), and offers its own result. Receive takes a
@@ -177,6 +177,10 @@ is. The road not taken is a bucket of its own in the history.
 
 2026-11-21: with more threads than the quota allows, Compare counts the time in which the quota stops a sample, which every
 other measurement sets aside, and lets a period pass before each sample: else the arm after the greedy one pays for it.
+
+2026-11-21: where there is no time for pairs, the rates that the CPU and the GPU were measured at one after the other decide
+between them if they differ by more than a factor of 2. The CPU's weights alone take seconds to make, and its prompts as long:
+to insist on pairs would leave a GPU that is a hundred times as fast unused after a run of a minute.
 
 2026-11-21: evidence of a change counts under the same quota, CPUs and usable cores only. The limit of memory moves with the
 host and no rate with it.

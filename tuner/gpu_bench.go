@@ -125,15 +125,15 @@ func (t *Tuner) benchShape(ctx context.Context, b *GPUBench, device *driver.Devi
 				o.Tell(fmt.Sprintf("%s on %dx%d, %d tokens", arm.Kernel, shape.N, shape.K, tokens))
 				row, err := benchRow(ctx, cuda, o.Timer, m, arm)
 				switch {
+				case err == nil:
+					row.OfCopy = row.BytesPerS / b.Copy
+					b.Rows = append(b.Rows, row)
 				case ctx.Err() != nil || cuda.Lost() != nil:
 					cuda.Close()
 					return err
-				case err != nil:
+				default:
 					b.Failed = append(b.Failed, err.Error())
-					continue
 				}
-				row.OfCopy = row.BytesPerS / b.Copy
-				b.Rows = append(b.Rows, row)
 			}
 		}
 		if err := cuda.Close(); err != nil {
@@ -238,8 +238,11 @@ func copyRate(d *driver.Device, bytes uint64) (float64, error) {
 		return 0, err
 	}
 	took, err := events[1].Since(events[0])
-	if err != nil || took <= 0 {
+	if err != nil {
 		return 0, err
+	}
+	if took <= 0 {
+		return 0, fmt.Errorf("%d copies of %d bytes took %v by the device's clock", copies, half, took)
 	}
 	return 2 * copies * float64(half) / took.Seconds(), nil
 }

@@ -105,6 +105,9 @@ func TestTargetIsChosenByMeasurement(t *testing.T) {
 			if err != nil || cert.Verdict != measure.Adopt || cert.Placement == nil || cert.Placement.Strategy != c.want || cert.Best.Config.Strategy != c.want {
 				t.Fatalf("%s, %+v, warnings %q, %v: want ADOPT for %s", cert.Verdict, cert.Placement, cert.Warnings, err, c.want)
 			}
+			if cert.Placement.Ratio.Confidence != duelConfidence || strings.Contains(cert.Placement.Reason, "not all") {
+				t.Errorf("%+v: want it decided in pairs", cert.Placement)
+			}
 			plan, err := s.open(t, dir, 1).Plan(t.Context(), anyModel)
 			if err != nil || plan.Source != Measured || plan.Config.Strategy != c.want || plan.Config.Decode != cert.Best.Config.Decode {
 				t.Errorf("plan %+v, %v: want the measured config for %s", plan, err, c.want)

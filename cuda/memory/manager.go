@@ -419,6 +419,9 @@ func (m *Manager) take(bytes uint64) (driver.Ptr, error) {
 		m.record.drop()
 		return 0, err
 	}
+	if uint64(p)%grain != 0 { // which CUDA promises; blocks rest on it
+		return 0, errors.Join(fmt.Errorf("the driver gave the address %#x: want a multiple of %d", p, grain), m.device.Free(p))
+	}
 	m.took(bytes)
 	return p, nil
 }

@@ -817,3 +817,34 @@ func TestConcurrentAllocations(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A driver that breaks CUDA's promise of aligned memory gets it back, and the allocation is an error and no panic.
+func TestMemoryOffItsAlignmentIsRefused(t *testing.T) {
+	const off = 16
+	s, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{TotalBytes: 2 * gib, NoVirtual: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := s.Table()
+	alloc, free := table.MemAlloc, table.MemFree
+	table.MemAlloc = func(p *driver.Ptr, bytes uint64) driver.Result {
+		r := alloc(p, bytes+off)
+		*p += off
+		return r
+	}
+	table.MemFree = func(p driver.Ptr) driver.Result { return free(p - off) }
+	d, err := driver.Open(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := manager(t, d, Options{})
+	for _, bytes := range []uint64{1, 3 * mib, 500 * mib} {
+		var refused *AllocationError
+		if _, err := m.Alloc(Request{Bytes: bytes}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "want a multiple of 256") {
+			t.Errorf("%d bytes: %v, want an *AllocationError that says what an address should be", bytes, err)
+		}
+	}
+	if stats := m.Stats(); stats.TakenBytes != 0 || stats.AllocatedBytes != 0 {
+		t.Errorf("%d bytes are taken and %d allocated, want none", stats.TakenBytes, stats.AllocatedBytes)
+	}
+}

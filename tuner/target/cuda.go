@@ -76,11 +76,17 @@ func (c *CUDA) Name() string { return "cuda" }
 
 // Note says how what is measured differs from the whole model; "" = not at all.
 func (c *CUDA) Note() string {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	return strings.Join(slices.Sorted(maps.Keys(c.notes)), "; ")
 }
 
 // Lost returns why the device is refused for good, or nil.
-func (c *CUDA) Lost() error { return c.lost }
+func (c *CUDA) Lost() error {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.lost
+}
 
 // Close frees what the target holds on the device. Subjects return an error from then on. It may be called again.
 func (c *CUDA) Close() error {

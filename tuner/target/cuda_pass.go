@@ -128,6 +128,9 @@ func (p *cudaPass) capture(s *cudaState, f *driver.Function) (err error) {
 	if p.two, err = through(p.layers.count); err != nil {
 		return errors.Join(err, p.one.Close())
 	}
+	if p.state != s {
+		s.passes = append(s.passes, p)
+	}
 	p.state, p.room = s, s.room
 	return nil
 }

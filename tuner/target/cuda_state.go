@@ -23,6 +23,7 @@ type cudaState struct {
 
 	layers map[kernels.Layout]*cudaLayers
 	room   *cudaRoom
+	passes []*cudaPass // whose graphs end with it
 }
 
 // ready returns what the target has on the device, made if there is nothing.
@@ -81,6 +82,9 @@ func (s *cudaState) free(a memory.Allocation) error {
 // close frees everything. What went with its context is gone already.
 func (s *cudaState) close() error {
 	var errs []error
+	for _, p := range s.passes {
+		errs = append(errs, p.one.Close(), p.two.Close())
+	}
 	for _, l := range s.layers {
 		errs = append(errs, s.free(l.data))
 	}

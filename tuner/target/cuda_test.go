@@ -252,3 +252,19 @@ func TestCUDALaterBatchIsLarger(t *testing.T) {
 		t.Errorf("4096 tokens in 1 MiB: %v, want out of memory", err)
 	}
 }
+
+// A target leaves nothing on the card while the driver, which others use too, stays open: also no graph of an arm.
+func TestCUDACloseLeavesNothing(t *testing.T) {
+	c := openCUDA(t, CUDAOptions{Layouts: []kernels.Layout{kernels.I2S}})
+	if _, err := c.Prepare(t.Context(), Decode, noshift); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range c.machine.Leaks() {
+		if !strings.Contains(left, "primary context") {
+			t.Errorf("left on the card: %s", left)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A Version is that of the PTX language: {7, 8} of ".version 7.8".
@@ -85,8 +86,9 @@ type Kernel struct {
 	predicates   int
 	cacheSlots   int
 	sharedAlign  int
-	instructions []string // the opcodes that occur; inst.opcode indexes it
-	refused      error    // why it cannot run here, though it is sound
+	instructions []string  // the opcodes that occur; inst.opcode indexes it
+	refused      error     // why it cannot run here, though it is sound
+	idle         sync.Pool // of *worker: what a launch of any number of blocks leaves to the next
 }
 
 // space is where an address points.
