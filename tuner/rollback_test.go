@@ -56,7 +56,7 @@ func TestRollbackGoesBackOneCertificateAtATime(t *testing.T) {
 	for i, cost := range []func(target.Regime, target.Arm) time.Duration{planted, shifted} {
 		s.cost = cost
 		s.seen = map[target.Arm]int{}
-		cert, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 20 * time.Second, Target: targetCPU, Objective: ObjectiveDecode, Seed: uint64(i) + 1})
+		cert, err := tuner.Tune(t.Context(), anyModel, Budget{Time: time.Minute, Target: targetCPU, Objective: ObjectiveDecode, Seed: uint64(i) + 1})
 		if err != nil {
 			t.Fatal(err)
 		}

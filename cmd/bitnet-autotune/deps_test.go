@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
 	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/idle"},
 	"tuner/idle":                {},
+	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"cmd/bitnet-autotune":       {"*"},
 

@@ -73,3 +73,6 @@ func halfWidth(r tuner.Ratio) (float64, bool) {
 	}
 	return math.Log(r.High/r.Low) / 2, true
 }
+
+// certifiedRatio is the ratio that was certified.
+func certifiedRatio(d Detector) float64 { return math.Exp(d.Reference) }
