@@ -52,7 +52,7 @@ const watchEvery = 20 * time.Millisecond
 
 // runChild runs a command to its end, or until it has to end. It returns when the process is gone.
 func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outcome {
-	var out, errs tail
+	var out, errs head
 	out.most, errs.most = 16<<20, 8<<10
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -72,11 +72,11 @@ func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outco
 		o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 		o.code = cmd.ProcessState.ExitCode()
 	}
-	o.out = out.bytes()
+	o.out = out.data
 	if o.ending == finished && o.code < 0 {
-		o.ending, o.why = crashed, fmt.Sprintf("%v: %s", err, errs.lastLine())
+		o.ending, o.why = crashed, fmt.Sprintf("%v: %s", err, errs.firstLine())
 	} else if o.ending == finished {
-		o.why = errs.lastLine()
+		o.why = errs.firstLine()
 	}
 	if err := d.journal.ended(); err != nil {
 		d.tell(warnLevel, "", "the journal could not be cleared", err.Error())
@@ -208,24 +208,19 @@ func statFields(stat []byte) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
-// tail keeps the last bytes that are written to it.
-type tail struct {
+// head keeps the first bytes that are written to it.
+type head struct {
 	most int
 	data []byte
 }
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.data = append(t.data, p...)
-	if over := len(t.data) - t.most; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
+func (h *head) Write(p []byte) (int, error) {
+	h.data = append(h.data, p[:min(len(p), h.most-len(h.data))]...)
 	return len(p), nil
 }
 
-func (t *tail) bytes() []byte { return t.data }
-
-// lastLine is what a program says last, which is why it ended.
-func (t *tail) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+// firstLine is what a program says first: its error, or the panic before the stacks.
+func (h *head) firstLine() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(h.data)), "\n")
+	return strings.TrimSpace(line)
 }
