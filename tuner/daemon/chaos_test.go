@@ -287,7 +287,7 @@ func (a *arena) check() {
 	if err != nil || !report.OK {
 		a.t.Errorf("check of the store: %+v, %v", report, err)
 	}
-	ours := []string{"history.*", "tune.lock", "snapshot*", "spool*", "backup*", tuner.LedgerName, tuner.LedgerName + ".new", "sentinel-*.json", "sentinel-*.json.new", journalName + ".new"}
+	ours := []string{"history.*", "current.cfg", "tune.lock", "snapshot*", "spool*", "backup*", tuner.LedgerName, tuner.LedgerName + ".new", "sentinel-*.json", "sentinel-*.json.new", journalName + ".new"}
 	entries, err := os.ReadDir(a.store)
 	if err != nil {
 		a.t.Fatal(err)

@@ -36,8 +36,8 @@ func identify(pid int) (process, error) {
 		return process{}, err
 	}
 	f := statFields(stat)
-	if len(f) < 20 {
-		return process{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(f))
+	if len(f) < 20 || f[0] == "Z" || f[0] == "X" { // of a process that has ended, nothing but its exit code is left
+		return process{}, fmt.Errorf("/proc/%d/stat: no such process any more", pid)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return process{PID: pid, Start: f[19], Boot: strings.TrimSpace(string(boot))}, err

@@ -192,9 +192,9 @@ func (d *Daemon) do(ctx context.Context, j job) {
 		return
 	}
 	cores := time.Duration(max(1, host.CPU.UsableCores))
-	setUp := j.time // making the weights is in the budget of a step, but a slow host may overrun it
-	reserved := min(cores*(j.time+setUp), d.ledger.Left())
-	if reserved < cores*leastCPU {
+	wanted := 2 * cores * j.time // making the weights is in the time of a step, but a slow host may overrun it
+	reserved := min(wanted, d.ledger.Left())
+	if reserved < min(wanted, cores*leastCPU) {
 		d.phase(Waiting, fmt.Sprintf("%v: %v left of %v", idle.ErrSpent, d.ledger.Left(), d.ledger.Limit()))
 		return
 	}
