@@ -46,6 +46,9 @@ const anyModel = "bitnet-embedding-270m"
 // childCommand makes a child behave in one way: "step STORE" does what a step does, on a simulated host.
 func childCommand(kind, store string) []string { return []string{os.Args[0], "child", kind, store} }
 
+// eaten is what the child "eat" holds.
+var eaten [][]byte
+
 func childMain(kind string, args []string) int {
 	switch kind {
 	case "step":
@@ -66,13 +69,12 @@ func childMain(kind string, args []string) int {
 			continue
 		}
 	case "eat":
-		var all [][]byte
 		for {
 			piece := make([]byte, 8<<20)
 			for i := range piece {
 				piece[i] = 1
 			}
-			all = append(all, piece)
+			eaten = append(eaten, piece)
 		}
 	case "tell": // its priority and limits
 		nice, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
