@@ -45,9 +45,11 @@ var allowed = map[string][]string{
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"cmd/bitnet-autotune":       {"*"},
 
-	"experiments/score":                        {},
-	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
-	"experiments/report":                       {"experiments/replay"},
+	"experiments/score":  {},
+	"experiments/replay": {"bandit", "history/t4", "experiments/score"},
+	"experiments/report": {"experiments/replay"},
+	// It serves a model beside a daemon.
+	"experiments/2026-11-background":           {"probe", "probe/model", "kernels", "tuner", "tuner/measure", "tuner/target"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 	"experiments/2026-11-noise":                {"bandit", "tuner/measure", "experiments/replay"},

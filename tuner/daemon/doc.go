@@ -23,7 +23,8 @@ A step that is killed loses the arm that it was measuring and nothing else; but 
 a host that is never idle for the length of a step nothing is learned.
 
 A child has the machine's caches and memory bandwidth in common with everybody, whatever its priority. It is kept harmless by
-being away, not by being nice.
+being away, not by being nice. A service that is idle but for a few requests a second looks idle: while a child measures, the
+slowest of its requests take up to twice as long (experiments/2026-11-background).
 
 Nothing of the system's state is touched: no governor, no clocks, no cgroup. What could be left behind by a kill is a child,
 and the budget that it had reserved. The kernel ends the child with the daemon; the journal is for where it does not.
