@@ -26,7 +26,10 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
-var chaos = flag.Int("chaos", 20, "how many times TestChaos kills something")
+var (
+	chaos = flag.Int("chaos", 20, "how many times TestChaos kills something")
+	quiet = flag.Int("quiet", 1000, "how many quiet checks TestFalseAlarmsInTenThousandQuietChecks makes on each host, ten times as many on the ordinary one")
+)
 
 // The test binary is the daemon and its children, too: the first argument says which.
 func TestMain(m *testing.M) {
