@@ -41,6 +41,8 @@ type Certificate struct {
 	Fleet       string          `json:"fleet,omitempty"` // what the run took from the fleet and gave to it
 	// Received says how a config was checked here that another host proved; nil where this host did.
 	Received *Received `json:"received,omitempty"`
+	// RolledBack says why this config answers, though a later one was certified; nil where none was taken back.
+	RolledBack *RolledBack `json:"rolled_back,omitempty"`
 	// Placement says where the model is to run; nil where only the CPU was asked for.
 	Placement *Placement `json:"placement,omitempty"`
 }

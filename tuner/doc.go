@@ -42,7 +42,13 @@ At most 5 % of the requests are tried on another setting than the one that serve
 Compare is the A/B test of one change: the original and the changed config in turn, with an interval, remembered with why
 it was asked. Known is what such a comparison, or the runs of Tune, have shown of a change.
 
+Background tunes a model whenever the host is idle, within a budget of CPU time, and returns at once; package daemon does so
+in child processes. Rollback makes the config that was certified before answer again.
+
 # Caveats
+
+A run of Background has the priority of the service around it, and stops within its next sample when load arrives or Busy is
+called; while it makes the weights that may be a second later. The daemon's children can be killed at once.
 
 Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
 these models is larger than the ternary body.

@@ -17,8 +17,8 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
-// idle makes one kernel of a driver return at once and leave its outputs as they are: the fastest of all, and wrong.
-func idle(table driver.Table, symbol string) driver.Table {
+// lazy makes one kernel of a driver return at once and leave its outputs as they are: the fastest of all, and wrong.
+func lazy(table driver.Table, symbol string) driver.Table {
 	var handles []driver.FunctionHandle
 	find, launch := table.ModuleGetFunction, table.LaunchKernel
 	table.ModuleGetFunction = func(f *driver.FunctionHandle, m driver.ModuleHandle, name string) driver.Result {
@@ -67,7 +67,7 @@ func TestTuneOnASimulatedCard(t *testing.T) {
 	var tuner *Tuner
 	tuner, err = Open(Options{
 		Store: t.TempDir(), Host: fourCores(), Now: func() time.Time { return begin.Add(machine.Now()) },
-		CUDA: func() (*driver.Driver, error) { return driver.Open(idle(machine.Table(), wrong)) },
+		CUDA: func() (*driver.Driver, error) { return driver.Open(lazy(machine.Table(), wrong)) },
 		Rig: func(_ context.Context, p Problem, seed uint64) (Rig, error) {
 			rig, err := tuner.liveCUDA(p, seed)
 			rig.Timer = &measure.Timer{MinSample: time.Nanosecond, WarmTime: time.Nanosecond, Rand: rand.NewPCG(seed, seed)}
@@ -93,7 +93,7 @@ func TestTuneOnASimulatedCard(t *testing.T) {
 		wrongs++
 	}
 	if wrongs == 0 || cert.Failed <= wrongs {
-		t.Errorf("%d wrong arms of %d that failed: want the idle kernel's, and the one that was refused", wrongs, cert.Failed)
+		t.Errorf("%d wrong arms of %d that failed: want the lazy kernel's, and the one that was refused", wrongs, cert.Failed)
 	}
 	plan, err := tuner.Plan(t.Context(), file)
 	if err != nil || plan.Source != Measured || plan.Config.Decode != best.Decode {

@@ -240,6 +240,9 @@ func (p Problem) explain(c *candidate, identity, envelope []string) {
 		c.plan.MeasuredAt, c.plan.Evaluations, c.plan.Ratio = l.MeasuredAt, l.Evaluations, c.proof.Ratio
 		c.plan.LayoutReason = c.proof.layoutReason()
 	}
+	if back := c.proof.RolledBack; back != nil {
+		c.reason += fmt.Sprintf("; rolled back to by %s on %s: %s", back.By, back.At.Local().Format(time.DateOnly), back.Why)
+	}
 	if open := c.proof.unproven(); open != "" && !c.received { // of which all was checked
 		c.reason += "; " + open + " from facts alone, not measured or not decided"
 	}

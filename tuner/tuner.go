@@ -44,6 +44,8 @@ type Options struct {
 	Context int
 	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
 	GPUs func(context.Context) gpu.Survey
+	// Background says when Background may measure.
+	Background BackgroundOptions
 	// Progress is told what Tune does, on Tune's own goroutine. If nil, nobody is.
 	Progress func(Event)
 	// Rig makes what Tune and Verify measure on. If nil, the live CPU with a timer that watches for throttling.

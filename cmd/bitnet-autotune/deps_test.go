@@ -41,15 +41,19 @@ var allowed = map[string][]string{
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
 	"tuner/engine":              {"tuner/measure"},
 	"tuner/engine/enginetest":   {"tuner/engine"},
-	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/engine"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/engine", "tuner/idle"},
+	"tuner/idle":                {},
+	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
 	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
 	"cmd/bitnet-autotune":       {"*"},
 
-	"experiments/score":                        {},
-	"experiments/replay":                       {"bandit", "history/t4", "experiments/score"},
-	"experiments/report":                       {"experiments/replay"},
+	"experiments/score":  {},
+	"experiments/replay": {"bandit", "history/t4", "experiments/score"},
+	"experiments/report": {"experiments/replay"},
+	// It serves a model beside a daemon.
+	"experiments/2026-11-background":           {"probe", "probe/model", "kernels", "tuner", "tuner/measure", "tuner/target"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 	"experiments/2026-11-noise":                {"bandit", "tuner/measure", "experiments/replay"},
@@ -70,6 +74,7 @@ var allowedInTests = map[string][]string{
 	"tuner/target":    {"cuda/sim"},
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

@@ -59,6 +59,11 @@ awake, and an answer at once is what config is for.
 2026-11-21: probe and gpu list ask NVML when they are called. gpu list prints NVML's GPUs and CUDA's
 devices side by side: either can see what the other does not, and the reason is what one looks for.
 
+2026-11-21: a step of the daemon is a hidden verb of this command, and not a second program: one file to install, and the
+kernels that serve are the kernels that were measured.
+
+2026-11-21: the DaemonSet of packaging is JSON, which kubectl takes like YAML and the tests parse without another library.
+
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
 
 2026-11-21: which advice is silenced is a flag, which the config file can hold: {"silence": "threads/smt-siblings"}. A list in

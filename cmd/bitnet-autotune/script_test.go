@@ -53,6 +53,7 @@ func scripts(t *testing.T, dir string) {
 			"field":    setField,
 			"learn":    learn,
 			"etcd":     startEtcd,
+			"await":    await,
 
 			"grep-tree":    grepTree,
 			"corrupt-tree": corruptTree,
@@ -97,6 +98,19 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if fmt.Sprint(got) != args[0] {
 		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
+	}
+}
+
+// await waits until a file is there: await FILE
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await file")
+	}
+	for {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
+)
+
+func (a *app) daemonVerb() *cobra.Command {
+	var opt daemon.Options
+	var mode, hours, target string
+	var memory uint64
+	rules := idle.DefaultRules
+	cmd := &cobra.Command{
+		Use:   "daemon --model M…",
+		Short: "Tune in the background whenever this host is idle, check what was learned, take back what got worse",
+		Long: `Works until it is told to end (SIGTERM, Ctrl-C). Whenever the host has been idle for a while it runs one short step in a child
+process of the lowest priority: a tune that goes on where the last one stopped, or a check of what was learned against the
+default. Load that arrives ends the child within 100 ms. What is measured is kept.
+
+Modes: off does nothing; use measures nothing; advise checks and says what should be done; tune does it; frozen measures
+nothing, and ends with code 5 as soon as a config answers whose hash is not among --frozen.
+
+A pinned model is left alone. Nothing is rolled back because the daemon ends. One daemon works on a host: a second one ends
+with code 4.`,
+		Example: `  bitnet-autotune daemon --model bitnet-b1.58-2b-4t
+  bitnet-autotune daemon --model falcon3-1b-1.58 --model bitnet-b1.58-2b-4t --cpu-per-day 10m --hours 22:00-06:00
+  bitnet-autotune daemon --model bitnet-b1.58-2b-4t --mode advise`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.needStore(); err != nil {
+				return err
+			}
+			var err error
+			if rules.From, rules.To, err = parseHours(hours); err != nil {
+				return usage(err)
+			}
+			if opt.Mode, err = daemon.ParseMode(mode); err != nil {
+				return usage(err)
+			}
+			if err := rules.Validate(); err != nil {
+				return usage(err)
+			}
+			opt.Rules, opt.Memory = rules, memory<<20
+			return a.daemon(cmd, opt, target)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&opt.Models, "model", nil, "a preset's name or a GGUF file; may be given several times")
+	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
+		panic("cmd: completion for a flag just defined")
+	}
+	f.StringVar(&mode, "mode", "tune", "how much it may do: off, use, advise, tune or frozen")
+	completeFlag(cmd, "mode", words("off", "use", "advise", "tune", "frozen"))
+	f.StringSliceVar(&opt.Frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer (the error of a wrong one names it)")
+	f.DurationVar(&opt.PerDay, "cpu-per-day", 30*time.Minute, "CPU time in any 24 hours, all cores together")
+	f.DurationVar(&opt.Step, "step", 20*time.Second, "how long a tune lasts at first; it doubles until something is decided")
+	f.DurationVar(&opt.Every, "check-every", 6*time.Hour, "how often to check what was learned")
+	f.DurationVar(&opt.Check, "check-budget", 10*time.Second, "how long a check lasts")
+	f.StringVar(&hours, "hours", "", "hours of the day in which to work, local time, such as 22:00-06:00 (default: always)")
+	f.DurationVar(&rules.Quiet, "quiet-for", rules.Quiet, "how long the host must have been idle")
+	f.Float64Var(&rules.Utilization, "max-utilization", rules.Utilization, "share of the CPUs that others may use")
+	f.BoolVar(&rules.OnBattery, "on-battery", false, "also work on a battery")
+	f.Uint64Var(&memory, "child-memory", 0, "most MiB that a step may take (default: half of what is available)")
+	f.StringVar(&opt.Lock, "host-lock", idle.DefaultLock(), "file whose lock makes this the one daemon of the host")
+	f.StringVar(&target, "target", "cpu", "what to measure on: cpu, cuda or auto")
+	return cmd
+}
+
+func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) error {
+	if len(opt.Models) == 0 {
+		return usage(errors.New("--model: name at least one model"))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("daemon: %w", err)
+	}
+	t, err := a.open(tuner.Options{})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for _, model := range opt.Models {
+		if _, err := t.Plan(cmd.Context(), model); err != nil {
+			return err
+		}
+	}
+	opt.Tuner, opt.Store, opt.Log = t, a.store, a.log
+	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--quiet"}
+	d, err := daemon.New(opt)
+	if err != nil {
+		return err
+	}
+	err = d.Run(cmd.Context())
+	switch {
+	case errors.Is(err, idle.ErrHeld):
+		return coded{exitBusy, err}
+	case errors.Is(err, daemon.ErrFrozen):
+		return coded{exitUnverified, err}
+	}
+	return err
+}
+
+// parseHours reads "22:00-06:00"; "" is the whole day.
+func parseHours(text string) (from, to time.Duration, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	first, last, ok := strings.Cut(text, "-")
+	for part, at := range map[string]*time.Duration{first: &from, last: &to} {
+		t, bad := time.Parse("15:04", part)
+		if !ok || bad != nil {
+			return 0, 0, fmt.Errorf("--hours %q: want times of day such as 22:00-06:00", text)
+		}
+		*at = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	}
+	return from, to, nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+// stepVerb is what the daemon runs in a child process: one tune or check of some seconds, whose result is JSON.
+func (a *app) stepVerb() *cobra.Command {
+	var model, target string
+	var budget time.Duration
+	var check bool
+	cmd := &cobra.Command{
+		Use:    "step --model M",
+		Short:  "One step of the daemon: a short tune, or a check, that prints JSON",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.needStore(); err != nil {
+				return err
+			}
+			t, err := a.open(tuner.Options{})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			if check {
+				v, err := t.Verify(cmd.Context(), model, budget)
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(a.out).Encode(v)
+			}
+			cert, err := t.Tune(cmd.Context(), model, tuner.Budget{Time: budget, Target: target, Seed: uint64(time.Now().UnixNano())})
+			if err != nil {
+				return err
+			}
+			if err := json.NewEncoder(a.out).Encode(cert); err != nil {
+				return err
+			}
+			if cert.Verdict == measure.Inconclusive {
+				return silently(exitInconclusive)
+			}
+			return nil
+		},
+	}
+	a.modelFlag(cmd, &model)
+	f := cmd.Flags()
+	f.DurationVar(&budget, "budget", 20*time.Second, "time for everything")
+	f.StringVar(&target, "target", "cpu", "what to measure on")
+	f.BoolVar(&check, "check", false, "compare what was learned with the default, and change nothing")
+	return cmd
+}

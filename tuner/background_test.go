@@ -1,0 +1,149 @@
+package tuner
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure/measuretest"
+)
+
+// machine is one whose load the test sets. Each look at it is a second after the one before.
+type machine struct {
+	mu   sync.Mutex
+	at   time.Time
+	busy time.Duration
+	cpus float64 // that others use
+}
+
+func (m *machine) read() idle.Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = m.at.Add(time.Second)
+	m.busy += time.Duration(m.cpus * float64(time.Second))
+	return idle.Reading{At: m.at, CPUs: 4, Busy: m.busy, Runnable: 1}
+}
+
+func (m *machine) load(cpus float64) {
+	m.mu.Lock()
+	m.cpus = cpus
+	m.mu.Unlock()
+}
+
+// inBackground opens a tuner for a simulated host in which chunked arms are 5 % faster, with a machine to be idle or not.
+func inBackground(t *testing.T, store string, change func(*simulated, *BackgroundOptions)) (*Tuner, *machine) {
+	t.Helper()
+	m := &machine{at: time.Unix(1_800_000_000, 0)}
+	s := &simulated{host: measuretest.New(1, measuretest.SharedHost()...), cost: planted}
+	opt := BackgroundOptions{Look: time.Millisecond, Lock: filepath.Join(t.TempDir(), "host.lock"), Read: m.read}
+	if change != nil {
+		change(s, &opt)
+	}
+	tuner := s.open(t, store, 1)
+	tuner.opt.Background = opt
+	return tuner, m
+}
+
+// until waits for a state of b, on no clock but the test's own end.
+func until(t *testing.T, b *Background, want func(BackgroundState) bool) {
+	t.Helper()
+	for !want(b.State()) {
+		if t.Context().Err() != nil {
+			t.Fatal("the test ended")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestBackgroundTunesWhenTheHostIsIdle(t *testing.T) {
+	store := t.TempDir()
+	tuner, m := inBackground(t, store, nil)
+	m.load(3)
+	b := tuner.Background(t.Context(), anyModel)
+	until(t, b, func(s BackgroundState) bool { return strings.Contains(s.Reason, "use the CPUs") })
+	if s := b.State(); s.Steps > 0 || !s.Running {
+		t.Fatalf("on a busy host: %+v", s)
+	}
+	m.load(0)
+	cert, err := b.Wait(t.Context())
+	if err != nil || cert == nil || cert.Verdict != measure.Adopt {
+		t.Fatalf("on an idle host: certificate %+v, error %v, want ADOPT", cert, err)
+	}
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil || plan.Source != Measured {
+		t.Errorf("afterwards Plan says %s (%v), want measured", plan.Source, err)
+	}
+	again := tuner.Background(t.Context(), anyModel)
+	if cert, err := again.Wait(t.Context()); cert != nil || err != nil {
+		t.Errorf("where all is known: %+v, %v, want nothing to do", cert, err)
+	}
+}
+
+func TestBackgroundGivesWayToLoad(t *testing.T) {
+	for name, arrive := range map[string]func(*Background, *machine){
+		"of others":      func(_ *Background, m *machine) { m.load(4) },
+		"of the service": func(b *Background, _ *machine) { b.Busy() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{}, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tuner, m := inBackground(t, t.TempDir(), nil)
+			tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+				begun <- struct{}{}
+				<-ctx.Done() // as long as a step lasts
+				return Rig{}, ctx.Err()
+			}
+			b := tuner.Background(ctx, anyModel)
+			<-begun
+			arrive(b, m)
+			until(t, b, func(s BackgroundState) bool { return s.Stopped == 1 })
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s := b.State(); s.Running || s.Measuring {
+				t.Errorf("after Close: %+v", s)
+			}
+		})
+	}
+}
+
+func TestBackgroundKeepsToItsBudget(t *testing.T) {
+	tuner, _ := inBackground(t, "", func(_ *simulated, o *BackgroundOptions) { o.PerDay = time.Second })
+	tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		for end := cpuTime() + 100*time.Millisecond; cpuTime() < end; {
+			continue
+		}
+		return Rig{}, context.DeadlineExceeded
+	}
+	b := tuner.Background(t.Context(), anyModel)
+	until(t, b, func(s BackgroundState) bool { return strings.Contains(s.Reason, "is spent") })
+	if s := b.State(); s.Steps < 1 || s.Spent > time.Second {
+		t.Errorf("%d steps, %v spent of 1s", s.Steps, s.Spent)
+	}
+	b.Close()
+}
+
+func TestOneBackgroundToAHost(t *testing.T) {
+	tuner, m := inBackground(t, "", nil)
+	m.load(4)
+	first := tuner.Background(t.Context(), anyModel)
+	until(t, first, func(s BackgroundState) bool { return strings.Contains(s.Reason, "use the CPUs") })
+	second := tuner.Background(t.Context(), anyModel)
+	until(t, second, func(s BackgroundState) bool { return strings.Contains(s.Reason, idle.ErrHeld.Error()) })
+	first.Close()
+	until(t, second, func(s BackgroundState) bool { return strings.Contains(s.Reason, "use the CPUs") })
+	second.Close()
+}
+
+func TestBackgroundOfNoModel(t *testing.T) {
+	tuner, _ := inBackground(t, "", nil)
+	if _, err := tuner.Background(t.Context(), "no-such-model").Wait(t.Context()); err == nil {
+		t.Error("no error for a model that does not exist")
+	}
+}

@@ -1,0 +1,48 @@
+/*
+Package daemon tunes models in the background for as long as a host runs: it learns what is not known, checks now and then
+what is, and takes back what has become worse.
+
+# Basics
+
+	d, err := daemon.New(daemon.Options{Tuner: t, Store: dir, Models: models, Child: []string{self, "step", "--store", dir}, Log: log})
+	err = d.Run(ctx)            // until ctx ends
+	state := d.State()          // a snapshot, at any time
+	events, stop := d.Subscribe()
+
+Run waits until the machine is idle (package idle), reserves CPU time of the day's budget and lets a child process run one
+step: a Tune of some seconds, which goes on from what earlier steps recorded, or a check of what was learned against the
+default. The child has the lowest priority and a cap on its memory, and is killed, by its own id, when load arrives, when it
+hangs, and when it takes more memory or CPU time than it was given. A child that crashes costs a step.
+
+The checks of a model feed a Detector for each regime. When it says that the rate has changed, the model is tuned anew if it
+still beats the default, and else rolled back. Every such change is one line that says what and why.
+
+# Caveats
+
+A step that is killed loses the arm that it was measuring and nothing else; but a step begins with making the weights, so on
+a host that is never idle for the length of a step nothing is learned.
+
+A child has the machine's caches and memory bandwidth in common with everybody, whatever its priority. It is kept harmless by
+being away, not by being nice. A service that is idle but for a few requests a second looks idle: while a child measures, the
+slowest of its requests take up to twice as long (experiments/2026-11-background).
+
+Nothing of the system's state is touched: no governor, no clocks, no cgroup. What could be left behind by a kill is a child,
+and the budget that it had reserved. The kernel ends the child with the daemon; the journal is for where it does not.
+
+# Decisions
+
+2026-11-21: A child is killed at once and not stopped and continued. One that is stopped holds its memory, a sample that spans
+the pause is worthless, and it may hold the lock of the store. The history is made to survive kills.
+
+2026-11-21: The priority is that of the thread which starts the child, inherited over fork; the thread ends with the child.
+Lowering it in the child would leave the threads that the Go runtime has started before.
+
+2026-11-21: The cap on memory is RLIMIT_DATA, which counts what can be written, and not RLIMIT_AS, which counts the address
+space that the Go runtime merely reserves.
+
+2026-11-21: A single check never rolls anything back, unless the results are wrong: its interval errs once in a hundred, and
+checks go on for years. The statistic is Page's CUSUM (1954) on the logarithm of the ratio, see Detector.
+
+2026-11-21: Nothing is rolled back because the daemon ends: that was the cause of outages elsewhere (OCPBUGS-13065).
+*/
+package daemon

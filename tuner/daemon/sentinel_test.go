@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
+)
+
+// tuned is a daemon that does not run, over a store in which a decode setting was proven 5 % faster than the default.
+func tuned(t *testing.T, change func(*Options)) (*Daemon, *sentinel) {
+	t.Helper()
+	opt := quick(t.TempDir())
+	opt.Tuner = opened(t, opt.Store)
+	if change != nil {
+		change(&opt)
+	}
+	if _, err := opt.Tuner.Tune(t.Context(), anyModel, tuner.Budget{Time: 20 * time.Second, Target: "cpu", Objective: tuner.ObjectiveDecode, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := d.models[0]
+	if j, _ := d.want(t.Context(), m); j != nil || m.saved.Detectors[target.Decode] == nil {
+		t.Fatalf("where something was learned the daemon wants %+v and watches %+v", j, m.saved)
+	}
+	return d, m
+}
+
+// verification is what a check prints that found this ratio in decode.
+func verification(ratio float64, verdict tuner.Outcome, reason string) []byte {
+	data, _ := json.Marshal(tuner.Verification{Verdict: verdict, Regimes: []tuner.RegimeCheck{{
+		Regime: target.Decode, Verdict: verdict, Reason: reason, Ratio: tuner.Ratio{Estimate: ratio, Low: ratio * 0.98, High: ratio * 1.02, Confidence: 0.99},
+	}}})
+	return data
+}
+
+// checks feeds checks of one ratio until the sentinel acts, and returns how many that took.
+func checks(t *testing.T, d *Daemon, m *sentinel, ratio float64, most int) int {
+	t.Helper()
+	for n := 1; n <= most; n++ {
+		if err := d.checked(t.Context(), m, verification(ratio, tuner.Confirmed, "")); err != nil {
+			t.Fatal(err)
+		}
+		if m.saved.Retune != "" {
+			return n
+		}
+	}
+	return most + 1
+}
+
+// The learned setting becomes 20 % slower: slower than the default. It is rolled back by the third check, with one line.
+func TestSlowerThanTheDefaultIsRolledBack(t *testing.T) {
+	d, m := tuned(t, nil)
+	before, err := d.opt.Tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := checks(t, d, m, 1.05, 1000); n <= 1000 {
+		t.Fatalf("a check that says what the certificate says led to something after %d: %s", n, m.saved.Retune)
+	}
+	if n := checks(t, d, m, 1.05*0.8, 100); n > 3 {
+		t.Errorf("noticed by check %d, want 3 at most", n)
+	}
+	after, err := d.opt.Tuner.Plan(t.Context(), anyModel)
+	if err != nil || after.Config.Hash() == before.Config.Hash() || !strings.Contains(after.Reason, "rolled back to by the sentinel") {
+		t.Errorf("afterwards %s answers (%v): %s", after.Config.Hash(), err, after.Reason)
+	}
+	if events := d.State().Events; len(events) != 1 || !strings.Contains(events[0].What, "rolled back to "+after.Config.Hash()) || !strings.Contains(events[0].Why, "0.840 times the default") {
+		t.Errorf("%+v, want one line that says what and why", events)
+	}
+	if j, _ := d.want(t.Context(), m); j == nil || j.check {
+		t.Errorf("afterwards the daemon wants %+v, want a tune", j)
+	}
+}
+
+// What has become slower, but still beats the default, goes on serving and is tuned anew.
+func TestSlowerButBetterThanTheDefaultIsTunedAnew(t *testing.T) {
+	d, m := tuned(t, nil)
+	m.saved.Detectors[target.Decode] = &Detector{Reference: 0.3, Doubt: 0.01}
+	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
+	if n := checks(t, d, m, 1.08, 100); n > 3 {
+		t.Errorf("noticed by check %d, want 3 at most", n)
+	}
+	if after, _ := d.opt.Tuner.Plan(t.Context(), anyModel); after.Config.Hash() != before.Config.Hash() {
+		t.Errorf("%s answers, want %s as before", after.Config.Hash(), before.Config.Hash())
+	}
+	if j, _ := d.want(t.Context(), m); j == nil || j.check {
+		t.Errorf("the daemon wants %+v, want a tune", j)
+	}
+}
+
+func TestWrongResultsAreTakenBackAtOnce(t *testing.T) {
+	d, m := tuned(t, nil)
+	if err := d.checked(t.Context(), m, verification(0, tuner.Failed, "result differs from the reference")); err != nil {
+		t.Fatal(err)
+	}
+	if plan, _ := d.opt.Tuner.Plan(t.Context(), anyModel); !strings.Contains(plan.Reason, "differs from the reference") {
+		t.Errorf("after a wrong result: %s", plan.Reason)
+	}
+}
+
+func TestAdviseChangesNothing(t *testing.T) {
+	d, m := tuned(t, func(o *Options) { o.Mode = Advise })
+	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
+	checks(t, d, m, 0.8, 100)
+	if after, _ := d.opt.Tuner.Plan(t.Context(), anyModel); after.Config.Hash() != before.Config.Hash() {
+		t.Error("it was rolled back")
+	}
+	if _, ok := said(d.State(), "it should be rolled back"); !ok {
+		t.Errorf("%+v, want the advice to roll back", d.State().Events)
+	}
+	if j, _ := d.want(t.Context(), m); j != nil {
+		t.Errorf("the daemon wants %+v", j)
+	}
+}
+
+func TestChangedConditionsScheduleACheck(t *testing.T) {
+	d, m := tuned(t, nil)
+	facts := map[string]string{"governor": "performance", "quota": "2"}
+	d.notice(t.Context(), facts)
+	d.opt.Conditions = func(context.Context) (map[string]string, error) {
+		return map[string]string{"governor": "powersave", "quota": "2"}, nil
+	}
+	d.notice(t.Context(), facts)
+	if e, ok := said(d.State(), "checked again"); !ok || e.Why != "governor was performance and is powersave" {
+		t.Errorf("%+v", d.State().Events)
+	}
+	if j, _ := d.want(t.Context(), m); j == nil || !j.check {
+		t.Errorf("the daemon wants %+v, want a check", j)
+	}
+}
+
+func TestChecksGoOnAfterARestart(t *testing.T) {
+	d, m := tuned(t, nil)
+	if err := d.checked(t.Context(), m, verification(0.84, tuner.Confirmed, "")); err != nil {
+		t.Fatal(err)
+	}
+	d.remember(m)
+	again, err := New(d.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.models[0].load(); err != nil {
+		t.Fatal(err)
+	}
+	if n := checks(t, again, again.models[0], 0.84, 100); n > 2 {
+		t.Errorf("noticed by check %d after the restart, want 2: one was before it", n)
+	}
+}

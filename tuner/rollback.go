@@ -1,0 +1,164 @@
+package tuner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+// RolledBack says why an earlier config answers again.
+type RolledBack struct {
+	Run string    `json:"run"` // whose config was taken back
+	By  string    `json:"by"`
+	Why string    `json:"why"`
+	At  time.Time `json:"at"`
+}
+
+// Rollback takes back what was learned for a model on this host: the config that was certified before it answers again, or
+// the default where there is none. The config that was taken back can only return by being certified anew, on fresh samples.
+// An operator's pin stays: nothing is taken back under it.
+func (t *Tuner) Rollback(ctx context.Context, model, by, why string) (Plan, error) {
+	if t.opt.Store == "" {
+		return Plan{}, errors.New("rollback: no store that holds what was learned: name a directory")
+	}
+	p, err := t.problem(ctx, model)
+	if err != nil {
+		return Plan{}, err
+	}
+	snapshot, err := t.snapshot()
+	if err != nil {
+		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
+	}
+	p, _ = t.answering(p, snapshot)
+	bad, err := p.answer(snapshot)
+	if err != nil {
+		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
+	}
+	store, _, err := t.openStore(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	good, err := p.before(ctx, store, bad)
+	if err != nil {
+		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
+	}
+	good.proof.RolledBack = &RolledBack{Run: fmt.Sprintf("%016x", bad.entry.Run), By: by, Why: why, At: t.opt.Now().UTC()}
+	defer t.forget()
+	for _, l := range p.entries(snapshot) { // the same config may have been learned for several objectives
+		if l.Host == p.fingerprint() && bytes.Equal(l.Config, bad.entry.Config) {
+			if err := store.Publish(ctx, good.instead(l)); err != nil {
+				return Plan{}, err
+			}
+		}
+	}
+	t.forget()
+	return t.Plan(ctx, model)
+}
+
+// answer is the learned config that answers now. Where something else does, the error says what.
+func (p Problem) answer(snapshot *history.Snapshot) (candidate, error) {
+	for _, c := range p.candidates(snapshot) {
+		switch {
+		case !c.ok:
+			continue
+		case c.source == Pinned:
+			return c, fmt.Errorf("it is %s; unpin it first", c.reason)
+		case c.entry == nil || c.entry.Host != p.fingerprint():
+			return c, ErrNothingLearned
+		}
+		return c, nil
+	}
+	return candidate{}, ErrNothingLearned
+}
+
+// certified is a config with its proof.
+type certified struct {
+	config Config
+	proof  Certificate
+	run    uint64
+	at     time.Time
+}
+
+// before is what was certified last before bad, the default where nothing else was.
+func (p Problem) before(ctx context.Context, store *history.Store, bad candidate) (certified, error) {
+	runs, err := store.Runs(ctx)
+	if err != nil && !errors.Is(err, history.ErrCorrupt) { // the others come along with the damaged ones
+		return certified{}, err
+	}
+	was := bad.proof.Best.Config
+	for i := len(runs) - 1; i >= 0; i-- {
+		run := runs[i]
+		if run.ID >= bad.entry.Run || run.Host != p.fingerprint() || run.Model != p.Model.Fingerprint() || run.Target != p.Target {
+			continue
+		}
+		c := certified{run: run.ID, at: run.Finished}
+		if json.Unmarshal(run.Certificate, &c.proof) != nil || c.proof.Verdict == measure.Inconclusive {
+			continue
+		}
+		if c.config = c.proof.Best.Config; c.config.equal(was) || p.validate(c.config) != nil {
+			continue
+		}
+		return c, nil
+	}
+	return p.byDefault(bad, was)
+}
+
+// byDefault is the default, against which every other config was proven, in the place of bad.
+func (p Problem) byDefault(bad candidate, was Config) (certified, error) {
+	c := certified{config: p.completed(p.Default()), proof: bad.proof, run: bad.entry.Run, at: bad.entry.MeasuredAt}
+	if c.config.equal(was) {
+		return c, errors.New("the default answers already: there is nothing before it")
+	}
+	c.proof.Verdict, c.proof.Best = measure.Keep, Rated{Config: c.config}
+	c.proof.Ratio = Ratio{Estimate: 1, Low: 1, High: 1, Confidence: bad.proof.Ratio.Confidence}
+	c.proof.Layouts = nil
+	c.proof.Regimes = nil
+	c.proof.Inherited = nil
+	for _, r := range Regimes {
+		if v, ok := bad.proof.proof(r); ok {
+			v.Verdict, v.Default = measure.Keep, c.config.Arm(r)
+			c.proof.Inherited = append(c.proof.Inherited, v)
+		}
+	}
+	return c, nil
+}
+
+// instead is l with this config, under l's key.
+func (c certified) instead(l history.Learned) history.Learned {
+	config, err := json.Marshal(c.config)
+	if err != nil {
+		panic("tuner: a config always marshals")
+	}
+	proof, err := json.Marshal(c.proof)
+	if err != nil {
+		panic("tuner: a certificate always marshals")
+	}
+	l.Config, l.Certificate, l.Run, l.MeasuredAt, l.Evaluations = config, proof, c.run, c.at, c.proof.Evaluations+c.proof.Known
+	return l
+}
+
+// equal reports whether two configs say the same.
+func (c Config) equal(other Config) bool { return c.Hash() == other.Hash() }
+
+// Hash is 16 hex digits that stand for everything a config says.
+func (c Config) Hash() string {
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic("tuner: a config always marshals")
+	}
+	return shortHash(data)
+}
+
+// Reprobe makes the next answer look at the host again. What was answered stays valid.
+func (t *Tuner) Reprobe() {
+	t.mu.Lock()
+	t.host = t.opt.Host
+	clear(t.plans)
+	t.mu.Unlock()
+}
