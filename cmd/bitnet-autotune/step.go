@@ -16,10 +16,11 @@ func (a *app) stepVerb() *cobra.Command {
 	var budget time.Duration
 	var check bool
 	cmd := &cobra.Command{
-		Use:    "step --model M",
-		Short:  "One step of the daemon: a short tune, or a check, that prints JSON",
-		Args:   cobra.NoArgs,
-		Hidden: true,
+		Use:     "step --model M",
+		Short:   "One step of the daemon: a short tune, or a check, that prints JSON",
+		Example: `  bitnet-autotune step --model bitnet-embedding-270m --budget 20s`,
+		Args:    cobra.NoArgs,
+		Hidden:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.needStore(); err != nil {
 				return err
