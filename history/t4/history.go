@@ -34,8 +34,11 @@ type gathered struct {
 // recordsField is the field of an entry in which it carries its records.
 const recordsField = "records"
 
-// Add takes one record. It fails where the record belongs to another group than the first, or its setting has other
-// names.
+// absent stands for a parameter that a setting does not have: the files of other tuners want every one. It is no value of
+// ours, and Import does not read it, as each entry carries its records.
+const absent = `"unset"`
+
+// Add takes one record. It fails where the record belongs to another group than the first.
 func (g *Records) Add(r history.Record) error {
 	group := fmt.Sprintf("host %s model %s target %s regime %s", r.Host, r.Model, r.Target, r.Regime)
 	if g.group == "" {
@@ -57,31 +60,45 @@ func (g *Records) Add(r history.Record) error {
 	return nil
 }
 
-// values returns the values of a setting, in the order of the parameters, which are those of the first one.
+// values returns the values of a setting, in the order of the parameters, which are those of all settings so far.
 func (g *Records) values(config []byte) ([]string, error) {
 	var flat []Field
 	if err := flatten(config, "", &flat, 0); err != nil {
 		return nil, err
 	}
-	if g.head.Params == nil {
-		for k, f := range flat {
-			g.params[f.Name] = k
-			g.head.Params = append(g.head.Params, Param{Name: f.Name})
-			g.known = append(g.known, map[string]bool{})
+	for _, f := range flat {
+		if _, ok := g.params[f.Name]; !ok {
+			g.extend(f.Name)
 		}
 	}
 	values := make([]string, len(g.head.Params))
-	for _, f := range flat {
-		k, ok := g.params[f.Name]
-		if !ok {
-			return nil, fmt.Errorf("%s: not in the first one", f.Name)
-		}
-		values[k] = f.JSON
+	for k := range values {
+		values[k] = absent
 	}
-	if k := slices.Index(values, ""); k >= 0 {
-		return nil, fmt.Errorf("%s: missing", g.head.Params[k].Name)
+	for _, f := range flat {
+		values[g.params[f.Name]] = f.JSON
 	}
 	return values, nil
+}
+
+// extend adds a parameter, which the settings so far do not have.
+func (g *Records) extend(name string) {
+	g.params[name] = len(g.head.Params)
+	g.head.Params, g.known = append(g.head.Params, Param{Name: name}), append(g.known, map[string]bool{})
+	clear(g.byID)
+	for _, e := range g.entries {
+		e.Values = append(e.Values, absent)
+		g.byID[e.key()] = e
+		g.know(len(g.known)-1, absent)
+	}
+}
+
+// know lists a value among those of a parameter.
+func (g *Records) know(k int, value string) {
+	if !g.known[k][value] {
+		g.known[k][value] = true
+		g.head.Params[k].Values = append(g.head.Params[k].Values, value)
+	}
 }
 
 // flatten lists the scalars of a JSON object by name.
@@ -121,10 +138,7 @@ func (g *Records) add(values []string, r history.Record, text string) {
 	}
 	e.records = append(e.records, text)
 	for k, value := range values {
-		if !g.known[k][value] {
-			g.known[k][value] = true
-			g.head.Params[k].Values = append(g.head.Params[k].Values, value)
-		}
+		g.know(k, value)
 	}
 	const ms = 1e6 // nanoseconds
 	e.Spent[Benchmark] += float64(r.Elapsed) / ms

@@ -413,12 +413,40 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	foreign := rec(`{"threads": 1}`, history.StatusOK)
-	if err := g.Add(foreign); err == nil || !strings.Contains(err.Error(), "blocking.rows: missing") {
-		t.Errorf("error %v; want the missing name", err)
-	}
 	foreign.Host = "other"
 	if err := g.Add(foreign); err == nil || !strings.Contains(err.Error(), "want host h model m") {
 		t.Errorf("error %v; want the group", err)
+	}
+}
+
+// The settings of an engine, and those of GPU kernels, do not all have the same names.
+func TestSettingsWithOtherNames(t *testing.T) {
+	var g t4.Records
+	var want []history.Record
+	for i, config := range []string{`{"threads":1}`, `{"threads":1,"poll":50}`, `{"poll":0,"launch":{"split_k":2}}`, `{"threads":1}`} {
+		r := history.Record{Run: 1, Seq: uint32(i + 1), Host: strings.Repeat("a", 32), Model: strings.Repeat("b", 32), Target: "engine:llama-bench",
+			Regime: "decode", Config: []byte(config), Status: history.StatusOK, Costs: []float64{1}, Samples: []float64{1e6 + float64(i)}, Elapsed: time.Second}
+		want = append(want, r)
+		if err := g.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var values [][]string
+	for _, e := range g.Entries() {
+		values = append(values, e.Values)
+	}
+	unset := `"unset"`
+	if diff := gocmp.Diff([][]string{{"1", unset, unset}, {"1", "50", unset}, {unset, "0", "2"}}, values); diff != "" {
+		t.Errorf("values of threads, poll and launch.split_k (-want +got):\n%s", diff)
+	}
+	for _, format := range []t4.Format{t4.Cache, t4.Results} {
+		text := write(t, file{Head: g.Header(), Entries: g.Entries()}, format)
+		if n := len(mustRead(t, text).Entries); n != 3 {
+			t.Errorf("%v: %d entries came back; want 3", format, n)
+		}
+		if n := strings.Count(text, `"samples_ns"`); n != len(want) {
+			t.Errorf("%v: %d records are carried; want all %d", format, n, len(want))
+		}
 	}
 }
 
