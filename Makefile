@@ -13,7 +13,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build tune test check paranoid stress race lint generate generate-check ptx ptx-check simulate cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
+.PHONY: help build tune gpu test check paranoid stress race lint generate generate-check ptx ptx-check simulate cross emulate emulate-qemu emulate-bochs emulate-avxvnni browser fuzz bench cover deps clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,8 @@ generate-check: ptx-check ## the committed assembly and PTX are what their gener
 
 cross: ## it builds without cgo and for arm64, and what rests on assembly passes without it
 	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 BITNET_AUTOTUNE_REQUIRE=gcc $(GO) test ./cuda/driver ./probe/gpu
+	CGO_LDFLAGS=-Wl,-z,now $(GO) test ./probe/gpu
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) test -tags purego ./kernels/... ./tuner/...
 	$(GO) test -tags noasm -run Golden ./bandit
@@ -128,6 +130,9 @@ fuzz: ## run every fuzz target for $(FUZZTIME) from its seeds
 
 bench: ## the Go benchmarks of every package
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+gpu: build ## all that takes a GPU: PTX assembled, kernels checked, bench, allocator costs, a full tune; results under experiments/
+	@cuda/_gpu/run.sh $(MODEL) $(BUDGET)
 
 cover: ## test coverage by package
 	$(GO) test -cover ./...

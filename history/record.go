@@ -18,7 +18,7 @@ type Record struct {
 	Host   string    `json:"host"`           // fingerprint of the host, 32 hex digits
 	Model  string    `json:"model"`          // fingerprint of the model, 32 hex digits
 	Target string    `json:"target"`         // where it was measured: "cpu", "cuda", "engine:NAME"
-	Regime string    `json:"regime"`         // how: "decode", "small_batch", "prefill"
+	Regime string    `json:"regime"`         // how: "decode", "small_batch", "prefill"; "online/…" while a service ran
 	Note   string    `json:"note,omitempty"` // why it failed, what was censored
 
 	// Config is the setting as JSON. It is stored in canonical form (keys sorted, no space), and its hash is the

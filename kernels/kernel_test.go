@@ -35,7 +35,7 @@ var host = sync.OnceValue(func() probe.Feature {
 
 // otherNames are what BITNET_AUTOTUNE_REQUIRE may ask for besides extensions, in all packages: anything else is an error
 // here, so that a misspelt name does not pass for one that was tested.
-var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay", "objdump", "llvm-mc", "clang", "cuda"}
+var otherNames = []string{"hugepages", "pinning", "enomem", "cpus", "cpuinfo", "cgroup", "gguf", "mount", "strace", "replay", "objdump", "llvm-mc", "clang", "cuda", "gcc"}
 
 // required is the set of extensions, in BITNET_AUTOTUNE_REQUIRE, for which "not run" must not look like "passed".
 func required(tb testing.TB) probe.Feature {

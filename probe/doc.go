@@ -16,6 +16,9 @@
 // and RAM enters it as a size class, rounded up to 1, 1.25, 1.5 or 1.75 times a power of two, because a kernel reports
 // some percent less than the modules hold, and another kernel some other percent.
 //
+// [OfProcess] shows [Read] the host as another process finds it, under the limits of its control groups and its affinity;
+// [ReadProcess] tells its command line and where its memory lies, [ReadThrottling] how often its quota ran out.
+//
 // # Caveats
 //
 // Linux only: elsewhere it does not build.

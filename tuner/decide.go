@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
@@ -40,7 +41,17 @@ func (p Problem) decide(wrong []target.Arm, snapshot *history.Snapshot) Plan {
 	if err != nil {
 		panic("tuner: Open checks the options of device")
 	}
+	d.Threads = p.bounded(d.Threads)
 	return Plan{Config: config(d.Threads.Value), Device: &d}
+}
+
+// bounded is a number of threads as far as they may be used, which the config keeps to.
+func (p Problem) bounded(c device.Choice[int]) device.Choice[int] {
+	if most := p.threads(); c.Value > most {
+		c.Reason = fmt.Sprintf("no more than %d may be used; else %d: %s", most, c.Value, c.Reason)
+		c.Value, c.Limit = most, device.LimitCores
+	}
+	return c
 }
 
 // share is how many of the threads that were decided on a regime takes. A caller's word holds for all regimes, and each

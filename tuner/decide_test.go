@@ -24,6 +24,7 @@ func TestThreadsOfAPlanFromFacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		load   float64
 		bound  int
+		cores  int // if 0, four
 		device device.Options
 		want   [3]int
 	}{
@@ -33,12 +34,16 @@ func TestThreadsOfAPlanFromFacts(t *testing.T) {
 		"bounded":               {bound: 3, want: [3]int{3, 3, 3}},
 		"overridden":            {load: 1, device: device.Options{Overrides: device.Overrides{Threads: 3}}, want: [3]int{3, 3, 3}},
 		"overridden beyond":     {device: device.Options{Overrides: device.Overrides{Threads: 64}}, want: [3]int{4, 4, 4}},
+		"off, on two cores":     {cores: 2, device: device.Options{Off: true}, want: [3]int{2, 2, 2}},
 		"off":                   {load: 1, device: device.Options{Off: true}, want: [3]int{4, 4, 4}},
 		"off, within the bound": {bound: 2, device: device.Options{Off: true}, want: [3]int{2, 2, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := *fourCores()
 			host.Load.CPUUtilization = c.load
+			if c.cores > 0 {
+				host.CPU.UsableCores, host.CPU.UsablePhysical = c.cores, c.cores
+			}
 			p := problemOn(host)
 			p.MaxThreads, p.device = c.bound, c.device
 			before := p.Heuristic()
@@ -49,7 +54,11 @@ func TestThreadsOfAPlanFromFacts(t *testing.T) {
 			if err := p.validate(plan.Config); err != nil {
 				t.Error(err)
 			}
-			idle := problemOn(*fourCores())
+			if got := plan.Device.Threads; got.Value != plan.Config.Decode.Threads {
+				t.Errorf("the answer says %d threads (%s), the config has %d", got.Value, got.Reason, plan.Config.Decode.Threads)
+			}
+			host.Load.CPUUtilization = 0
+			idle := problemOn(host)
 			idle.MaxThreads = c.bound
 			if diff := cmp.Diff(idle.Heuristic(), before); diff != "" {
 				t.Errorf("the yardstick follows the moment (-idle +now):\n%s", diff)

@@ -18,6 +18,11 @@ least where there is time for them, meet the default on fresh samples, the layou
 and the Certificate says ADOPT, KEEP_DEFAULT or INCONCLUSIVE with the ratio and its interval. What was proven is
 published; an inconclusive run publishes nothing. A regime's verdict errs with at most 1 %.
 
+Budget.Target says where. What a problem means there (its default, heuristic, knobs, rules and kernel table) is a domain: one
+implementation for the CPU, one for CUDA; everything else of a run is the same. With target auto and a GPU both are tuned, their
+answers are compared in pairs, and Plan answers with the GPU's config only where a run decided for it on this very card; a run that
+decides nothing leaves what an earlier one decided. Without a GPU one line says why.
+
 With Options.Fleet hosts of one class share what they learned. Tune begins with what the others know, lets one host of
 the class tune at a time (Budget.FleetWait says how long the others wait), and offers its own result. Receive takes a
 config without tuning: it is verified here bit for bit and compared with the default before Plan answers with it, as
@@ -36,6 +41,9 @@ At most 5 % of the requests are tried on another setting than the one that serve
 
 Background tunes a model whenever the host is idle, within a budget of CPU time, and returns at once; package daemon does so
 in child processes. Rollback makes the config that was certified before answer again.
+
+Compare is the A/B test of one change: the original and the changed config in turn, with an interval, remembered with why
+it was asked. Known is what such a comparison, or the runs of Tune, have shown of a change.
 
 # Caveats
 
@@ -137,10 +145,26 @@ left to ask, but on a noisy host it can go on refining ties for ever.
 2026-11-21: ObjectiveMixed weighs the regimes as one request of 512 prompt and 128 generated tokens. Small batches get
 time and a setting, but no weight in the ratio.
 
+2026-11-21: The GPU has to be proven faster than the CPU to be the answer: the CPU is on every host and needs no driver. A
+split of the layers between both is not taken: a token passes its layers one after the other, so it takes the sum of both parts and
+lies between them; where a card is too small for all layers, its time is reckoned from the measured rates and told.
+
+2026-11-21: What was learned on a GPU is kept under target cuda with the card (name, capability, memory, driver) in the host's identity.
+Another card is another host; another driver is a host like this one. The UUID is not in it: cards of one kind are alike.
+
+2026-11-21: On a GPU, arms that a duel cannot tell apart are ranked by their workspace, the smaller first: its memory is what
+models compete for. Weighing bytes against time in the cost itself would need an exchange rate that nobody knows.
+
+2026-11-21: Plan opens the driver only where something was learned on a GPU: initialising it may take longer than all of Plan.
+
 2026-11-21: A session chooses among the arms of the duel only, in the plan's layout: all are verified bit for bit on this
 host, and none needs the weights packed again. A plan that was not measured here, and an operator's pin, leave one arm.
 What sessions learn is kept in the history in regimes of their own ("online/…"), so that a run is never told it: a
 service's requests are no paired blocks.
+
+2026-11-21: What a run proved after a session learned serves first, and what the session knew of it and the others goes on as
+evidence. The road not taken, that whoever served goes on serving, kept a service on the setting with which it began
+before anything was measured.
 
 2026-11-21: RunBench keeps the distinct matrices of one shape and layout once, for all kernels and residencies: a row
 multiplies the first so many in turn. The first version held a set for each kernel, and a quick run of five layouts would
@@ -153,5 +177,23 @@ gives a table in which nothing has an interval.
 
 2026-11-21: A decode row's limit is the better of two read loops, with and without software prefetch, as measured once in
 the run for each number of threads and residency. Which is better depends on all of these.
+
+2026-11-21: Compare keeps its samples as records of the changed arm beside the original as yardstick, which is what a record
+is. The road not taken is a bucket of its own in the history.
+
+2026-11-21: with more threads than the quota allows, Compare counts the time in which the quota stops a sample, which every
+other measurement sets aside, and lets a period pass before each sample: else the arm after the greedy one pays for it.
+
+2026-11-21: where there is no time for pairs, the rates that the CPU and the GPU were measured at one after the other decide
+between them if they differ by more than a factor of 2. The CPU's weights alone take seconds to make, and its prompts as long:
+to insist on pairs would leave a GPU that is a hundred times as fast unused after a run of a minute.
+
+2026-11-21: evidence of a change counts under the same quota, CPUs and usable cores only. The limit of memory moves with the
+host and no rate with it.
 */
+//
+// 2026-11-21: engines that are not ours (engine:llama-bench and others) have TuneEngine and PlanEngine beside Tune and Plan,
+// and their own certificate. Their settings are flags by name and no kernel of our table, and a run of theirs is 25
+// processes, not thousands of samples: one Config for both would be a Config of which half is empty. What they share is the
+// store, its lock, the history and the meaning of a verdict.
 package tuner

@@ -39,6 +39,25 @@ func Example() {
 	// Output: heuristic i2s
 }
 
+func ExampleTuner_Online() {
+	t, err := tuner.Open(tuner.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer t.Close()
+	s := t.Online("bitnet-b1.58-2b-4t")
+	defer s.Close()
+	for range 3 { // batches
+		choice := s.Choose(tuner.Request{Tokens: 1}) // under a microsecond, at most 5 % of the requests on trial
+		start := time.Now()
+		// run the batch with choice.Arm
+		s.Report(choice, time.Since(start))
+	}
+	fmt.Println(s.Plan().Source, s.Err())
+	// Output: heuristic <nil>
+}
+
 // regime is a setting ready for use: the kernel that it names and a pool of as many workers as it asks for.
 type regime struct {
 	tuner.Setting

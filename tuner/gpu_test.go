@@ -43,7 +43,7 @@ func lazy(table driver.Table, symbol string) driver.Table {
 // though another is faster still and wrong, and a third is refused by the compiler.
 func TestTuneOnASimulatedCard(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: a whole tune on the simulated card takes a minute under the race detector; run it without -short")
+		t.Skip("NOT TESTED: a whole tune on the simulated card takes 40 s under the race detector; run it without -short")
 	}
 	const fast, wrong = "mul_tl2_decode_kw2_rt1_m1_u1", "mul_tl2_decode_kw1_rt1_m1_u1"
 	machine, err := sim.New(sim.Config{

@@ -43,11 +43,13 @@ type Session struct {
 	tuner *Tuner
 	model string
 	run   uint64
-	seq   uint32
 
 	now  atomic.Pointer[serving]
 	stop context.CancelFunc
 	done sync.WaitGroup
+
+	keeping sync.Mutex // held while what was learned is written down; of seq and served.kept
+	seq     uint32
 
 	mu  sync.Mutex
 	err error // the latest that went wrong out of the service's sight
@@ -80,9 +82,6 @@ func (t *Tuner) Online(name string) *Session {
 	s := &Session{tuner: t, model: name, run: history.NewRunID(t.opt.Now()), stop: stop}
 	if err := s.renew(ctx); err != nil {
 		s.fail(err)
-	}
-	if on := s.now.Load(); on != nil {
-		s.fail(s.recall(ctx, on))
 	}
 	s.done.Go(func() { s.watch(ctx) })
 	return s
@@ -190,7 +189,8 @@ func (s *Session) watch(ctx context.Context) {
 	}
 }
 
-// renew serves from the plan as it is now, if that is another. What was learned of arms that stay goes on.
+// renew serves from the plan as it is now, if that is another. What was learned of arms that stay goes on, but a setting
+// that was proven since serves first. The first time it takes up what earlier sessions wrote down.
 func (s *Session) renew(ctx context.Context) error {
 	plan, err := s.tuner.Plan(ctx, s.model)
 	if err != nil {
@@ -204,15 +204,17 @@ func (s *Session) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if before != nil {
+	if before == nil {
+		err = s.recall(ctx, next)
+	} else {
 		for regime, from := range next.regimes {
 			if old := before.regimes[regime]; old != nil {
-				from.chooser.Recall(old.translated(from.arms)...)
+				from.chooser.Recall(from.translated(old)...)
 			}
 		}
 	}
 	s.now.Store(next)
-	return nil
+	return err
 }
 
 func samePlan(a, b Plan) bool {
@@ -231,6 +233,7 @@ func (t *Tuner) serve(ctx context.Context, name string) (*serving, error) {
 	if err != nil {
 		snapshot = nil // Plan says so
 	}
+	p, _ = t.answering(p, snapshot)
 	on := &serving{problem: p, plan: p.plan(snapshot), regimes: map[target.Regime]*served{}}
 	wrong := p.wrong(snapshot)
 	for _, regime := range Regimes {
@@ -270,19 +273,39 @@ func (f *served) rival(p Problem, v RegimeVerdict, a target.Arm, ratio, winner R
 	f.gains = append(f.gains, online.Arm{Gain: gain, Low: gain * math.Exp(-half), High: gain * math.Exp(half)})
 }
 
-// translated are f's memories in terms of other arms; what was learned of arms that are not among them is dropped.
-func (f *served) translated(arms []target.Arm) []online.Memory {
+// translated are the memories of another's choices in terms of f's arms; what was learned of arms that are not among them
+// is dropped.
+func (f *served) translated(from *served) []online.Memory {
 	var list []online.Memory
-	for _, m := range f.chooser.Memories() {
-		to := online.Memory{Context: m.Context, Incumbent: slices.Index(arms, f.arms[m.Incumbent]), Requests: m.Requests, Costs: make([][]float64, len(arms))}
+	for _, m := range from.chooser.Memories() {
+		to := online.Memory{Context: m.Context, Incumbent: slices.Index(f.arms, from.arms[m.Incumbent]), Requests: m.Requests, Costs: make([][]float64, len(f.arms))}
 		for i, costs := range m.Costs {
-			if at := slices.Index(arms, f.arms[i]); at >= 0 {
+			if at := slices.Index(f.arms, from.arms[i]); at >= 0 {
 				to.Costs[at] = costs
 			}
+		}
+		if from.arms[0] != f.arms[0] {
+			to = seated(to)
 		}
 		list = append(list, to)
 	}
 	return list
+}
+
+// seated is a memory in which the plan's own arm serves, which was proven after the memory was made; the costs are relative
+// to it then. Where it was not tried, nothing is left.
+func seated(m online.Memory) online.Memory {
+	own := Median(m.Costs[0])
+	for i, costs := range m.Costs {
+		m.Costs[i] = nil
+		for _, cost := range costs {
+			if own > 0 {
+				m.Costs[i] = append(m.Costs[i], cost/own)
+			}
+		}
+	}
+	m.Incumbent = 0
+	return m
 }
 
 // Records of sessions are kept beside those of runs, in regimes of their own: "online/decode/1/0.25" is a batch of 1 to 1
@@ -294,12 +317,14 @@ func sessionRegime(r target.Regime, of online.Context) string {
 	return fmt.Sprintf("%s%s/%d/%g", sessionPrefix, r, of.Batch, of.Load)
 }
 
-// keep writes down what was learned since it was last done.
+// keep writes down what was learned since it was last done, and drops what is old: nothing else does while a service runs.
 func (s *Session) keep(on *serving) error {
 	if s.tuner.opt.Store == "" {
 		return nil
 	}
-	records := s.records(on)
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	records, requests := s.records(on)
 	if len(records) == 0 {
 		return nil
 	}
@@ -309,41 +334,49 @@ func (s *Session) keep(on *serving) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
-	return store.Append(ctx, records...)
+	if err := store.Append(ctx, records...); err != nil {
+		return err
+	}
+	for from, n := range requests {
+		from.kept = n
+	}
+	_, err = store.Prune(ctx, history.Retention{})
+	return err
 }
 
-// records are what keep writes.
-func (s *Session) records(on *serving) []history.Record {
-	var list []history.Record
+// records are what keep writes, and after how many requests of each regime that is. All have one time, by which recall
+// knows what belongs together.
+func (s *Session) records(on *serving) (list []history.Record, requests map[*served]float64) {
+	at := s.tuner.opt.Now().UTC()
+	requests = map[*served]float64{}
 	for regime, from := range on.regimes {
 		if len(from.arms) < 2 {
 			continue
 		}
-		requests := 0.0
-		memories := from.chooser.Memories()
+		memories, n := from.chooser.Memories(), 0.0
 		for _, m := range memories {
-			requests += m.Requests
+			n += m.Requests
 		}
-		if requests == from.kept {
+		if n == from.kept {
 			continue
 		}
-		from.kept = requests
+		requests[from] = n
 		for _, m := range memories {
 			for i, costs := range m.Costs {
 				if len(costs) > 0 {
-					list = append(list, s.record(on, sessionRegime(regime, m.Context), from.arms[i], from.arms[m.Incumbent], costs))
+					list = append(list, s.record(on, at, sessionRegime(regime, m.Context), from.arms[i], from.arms[m.Incumbent], costs))
 				}
 			}
 		}
 	}
-	return list
+	return list, requests
 }
 
-func (s *Session) record(on *serving, regime string, a, incumbent target.Arm, costs []float64) history.Record {
+func (s *Session) record(on *serving, at time.Time, regime string, a, incumbent target.Arm, costs []float64) history.Record {
 	s.seq++
 	table := on.problem.domain()
 	return history.Record{
-		Run: s.run, Seq: s.seq, Time: s.tuner.opt.Now().UTC(), Host: on.problem.fingerprint(), Model: on.problem.Model.Fingerprint(),
+		Run: s.run, Seq: s.seq, Time: at, Host: on.problem.fingerprint(), Model: on.problem.Model.Fingerprint(),
 		Target: on.problem.Target, Regime: regime, Config: armJSON(a), Kernel: a.Kernel, KernelRev: table.revision(a.Kernel),
 		Signature: on.problem.key(incumbent), Status: history.StatusOK, Costs: costs,
 	}
@@ -388,17 +421,22 @@ func (s *Session) recall(ctx context.Context, on *serving) error {
 		return nil
 	})
 	for at, m := range latest {
+		if written[at].Before(on.plan.MeasuredAt) {
+			*m = seated(*m)
+		}
 		on.regimes[at.regime].chooser.Recall(*m)
 	}
 	return err
 }
 
-// parseSessionRegime reads what sessionRegime wrote.
+// parseSessionRegime reads what sessionRegime wrote, and nothing else: a record may come from elsewhere.
 func parseSessionRegime(text string) (r target.Regime, of online.Context, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(text, sessionPrefix), "/")
 	if !strings.HasPrefix(text, sessionPrefix) || len(parts) != 3 {
 		return "", of, false
 	}
 	n, err := fmt.Sscanf(parts[1]+" "+parts[2], "%d %g", &of.Batch, &of.Load)
-	return target.Regime(parts[0]), of, err == nil && n == 2
+	r = target.Regime(parts[0])
+	known := of.Batch >= 1 && of.Load >= 0 && of.Load < 1
+	return r, of, err == nil && n == 2 && known && sessionRegime(r, of) == text
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bitnet-autotune/bitnet-autotune/bandit/online"
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -110,6 +112,149 @@ func TestOnlineLearnsAndRemembers(t *testing.T) {
 	}
 }
 
+// A real clock moves on between the records of a session: they are one memory all the same.
+func TestOnlineRemembersEverySetting(t *testing.T) {
+	tuner := proven(t, t.TempDir())
+	now := tuner.opt.Now()
+	tuner.opt.Now = func() time.Time { now = now.Add(time.Microsecond); return now }
+	s := openSession(t, tuner)
+	serve(s, 4000, 115*time.Microsecond, 100*time.Microsecond)
+	want := costsKnown(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openSession(t, tuner)
+	again.Report(again.Choose(Request{Tokens: 4}), time.Millisecond)
+	if got := costsKnown(again); got < want {
+		t.Errorf("a new session knows %d costs of the %d that were known to the last one", got, want)
+	}
+}
+
+// costsKnown counts what a session remembers of all settings for decoding.
+func costsKnown(s *Session) (n int) {
+	for _, m := range s.now.Load().regimes[target.Decode].chooser.Memories() {
+		for _, costs := range m.Costs {
+			n += len(costs)
+		}
+	}
+	return n
+}
+
+// A service that began before anything was measured takes up what a run proves then, and so does a session that finds
+// older memories in the history.
+func TestOnlineFollowsANewProof(t *testing.T) {
+	store := t.TempDir()
+	tuner := (&simulated{host: measuretest.New(1), cost: planted}).open(t, store, 1)
+	s := openSession(t, tuner)
+	serve(s, 500, 95*time.Microsecond, 100*time.Microsecond)
+	cert, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Objective: ObjectiveDecode, Layout: kernels.Layout("i2s")})
+	if err != nil || cert.Verdict != measure.Adopt {
+		t.Fatalf("%v, %v: want a planted gain adopted", cert, err)
+	}
+	if err := s.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Choose(Request{Tokens: 4}).Arm, s.Plan().Config.Arm(target.Decode); got != want {
+		t.Errorf("after a run %s serves: want the plan's %s", got, want)
+	}
+	serve(s, 4000, 115*time.Microsecond, 100*time.Microsecond)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if cert, err = tuner.Tune(t.Context(), anyModel, Budget{Time: 30 * time.Second, Objective: ObjectiveDecode, Layout: kernels.Layout("i2s")}); err != nil || cert.Verdict != measure.Adopt {
+		t.Fatalf("%v, %v: want the gain adopted again", cert, err)
+	}
+	again := openSession(t, tuner)
+	if got, want := again.Choose(Request{Tokens: 4}).Arm, again.Plan().Config.Arm(target.Decode); got != want {
+		t.Errorf("after another run %s serves: want the plan's %s, which was proven after what was remembered", got, want)
+	}
+	serve(again, 400, 115*time.Microsecond, 100*time.Microsecond)
+	if got := again.Choose(Request{Tokens: 4}).Arm.Blocking.ChunkRows; got != 0 {
+		t.Error("what was remembered of the other setting is lost: after 400 requests it does not serve again")
+	}
+}
+
+func TestSeatedMemory(t *testing.T) {
+	m := online.Memory{Incumbent: 1, Costs: [][]float64{{2, 1, 4}, {1, 0.5}, nil}}
+	want := online.Memory{Costs: [][]float64{{1, 0.5, 2}, {0.5, 0.25}, nil}}
+	if diff := cmp.Diff(want, seated(m)); diff != "" {
+		t.Errorf("relative to arm 0 (-want +got):\n%s", diff)
+	}
+	untried := online.Memory{Incumbent: 1, Costs: [][]float64{nil, {1, 0.9}}}
+	if diff := cmp.Diff(online.Memory{Costs: [][]float64{nil, nil}}, seated(untried)); diff != "" {
+		t.Errorf("of an arm that was not tried (-want +got):\n%s", diff)
+	}
+}
+
+// Where a run decided for the GPU, a session serves the GPU's settings.
+func TestOnlineServesWhereThePlanSays(t *testing.T) {
+	tuner := withGPU(2).open(t, t.TempDir(), 1)
+	if _, err := tuner.Tune(t.Context(), anyModel, anyTarget); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil || plan.Config.Strategy != GPUOnly {
+		t.Fatalf("plan %+v, %v: want the GPU", plan, err)
+	}
+	s := openSession(t, tuner)
+	if got, want := s.Choose().Arm, plan.Config.Arm(target.Decode); got != want {
+		t.Errorf("%s serves: want the plan's %s", got, want)
+	}
+	before := s.now.Load()
+	if err := s.renew(t.Context()); err != nil || s.now.Load() != before {
+		t.Errorf("%v: the settings are made anew though the plan is the same", err)
+	}
+}
+
+// What sessions keep stays bounded while a service runs, and is no measurement. Many may close at once.
+func TestOnlineKeepsLittle(t *testing.T) {
+	dir := t.TempDir()
+	tuner := proven(t, dir)
+	before, err := tuner.Explain(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSession(t, tuner)
+	const rounds = history.DefaultPerCell + 8
+	for range rounds {
+		serve(s, 10, 100*time.Microsecond, 100*time.Microsecond)
+		if err := s.keep(s.now.Load()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	store, err := history.Open(dir, history.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]int{}
+	if err := store.Records(t.Context(), history.Filter{}, func(r history.Record) error {
+		if r.Run == s.run {
+			cells[r.Regime+string(r.Config)]++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for cell, n := range cells {
+		if n > history.DefaultPerCell {
+			t.Errorf("%d records of %s after %d rounds: want at most %d", n, cell, rounds, history.DefaultPerCell)
+		}
+	}
+	after, err := tuner.Explain(t.Context(), anyModel)
+	if err != nil || len(cells) == 0 || after.Measurements != before.Measurements {
+		t.Errorf("%d measurements after a session that kept records of %d settings, %v: want %d as before", after.Measurements, len(cells), err, before.Measurements)
+	}
+}
+
 func TestAnOperatorsPinIsNotDoubted(t *testing.T) {
 	tuner := proven(t, t.TempDir())
 	s := openSession(t, tuner)
@@ -187,10 +332,34 @@ func TestSessionRegimes(t *testing.T) {
 			t.Errorf("%s of %+v reads back as %s of %+v", of, want, r, got)
 		}
 	}
-	for _, text := range []string{"decode", "online/decode", "online/decode/x/1", "offline/decode/1/0.5"} {
+	for _, text := range []string{"decode", "online/decode", "online/decode/x/1", "offline/decode/1/0.5",
+		"online/decode/1/NaN", "online/decode/1/-0.25", "online/decode/1/2", "online/decode/1/0.5x", "online/decode/-1/0.5"} {
 		if _, _, ok := parseSessionRegime(text); ok {
 			t.Errorf("%q: read as a session's", text)
 		}
+	}
+}
+
+// A record that came from elsewhere, of no time and a context that no session writes, does not take the service down.
+func TestOnlineOfAForeignRecord(t *testing.T) {
+	dir := t.TempDir()
+	tuner := proven(t, dir)
+	p := tuner.mustProblem(t)
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm := plan.Config.Arm(target.Decode)
+	store, err := history.Open(dir, history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), history.Record{Run: 1, Seq: 1, Host: p.fingerprint(), Model: p.Model.Fingerprint(), Target: targetCPU,
+		Regime: "online/decode/1/NaN", Config: armJSON(arm), Signature: p.key(arm), Status: history.StatusOK, Costs: []float64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := openSession(t, tuner).Choose().Arm; got != arm {
+		t.Errorf("%s serves: want the plan's %s", got, arm)
 	}
 }
 

@@ -105,6 +105,9 @@ func TestTargetIsChosenByMeasurement(t *testing.T) {
 			if err != nil || cert.Verdict != measure.Adopt || cert.Placement == nil || cert.Placement.Strategy != c.want || cert.Best.Config.Strategy != c.want {
 				t.Fatalf("%s, %+v, warnings %q, %v: want ADOPT for %s", cert.Verdict, cert.Placement, cert.Warnings, err, c.want)
 			}
+			if cert.Placement.Ratio.Confidence != duelConfidence || strings.Contains(cert.Placement.Reason, "not all") {
+				t.Errorf("%+v: want it decided in pairs", cert.Placement)
+			}
 			plan, err := s.open(t, dir, 1).Plan(t.Context(), anyModel)
 			if err != nil || plan.Source != Measured || plan.Config.Strategy != c.want || plan.Config.Decode != cert.Best.Config.Decode {
 				t.Errorf("plan %+v, %v: want the measured config for %s", plan, err, c.want)
@@ -231,5 +234,25 @@ func TestTiesOnAGPUGoToTheSmallerWorkspace(t *testing.T) {
 	s := &search{tune: &tune{problem: onGPU()}}
 	if got := s.winner([]contender{tied(large), tied(small)}); got.arm != small {
 		t.Errorf("%s wins, want %s, which is as fast", got.arm, small)
+	}
+}
+
+// A card that holds half of the layers is no place for all of them, however fast it is.
+func TestATooSmallCardIsToldAndNotTaken(t *testing.T) {
+	checks := []RegimeCheck{{Regime: target.Decode, Ratio: Ratio{Estimate: 4, Low: 3.9, High: 4.1}, baseNs: 1e6}}
+	if p := decide(ObjectiveDecode, checks, 1); p.Strategy != GPUOnly {
+		t.Errorf("room for all: %+v, want the GPU", p)
+	}
+	p := decide(ObjectiveDecode, checks, 0.5)
+	if p.Strategy != CPUOnly || !strings.Contains(p.Reason, "1.60 times") || !strings.Contains(p.Reason, "estimate") { // 1 / (0.5/4 + 0.5)
+		t.Errorf("room for half: %+v, want the CPU, and the estimate of a split", p)
+	}
+	small := onGPU()
+	small.Card.TotalBytes = 900 << 20
+	if share := small.fits(small.Heuristic()); share <= 0 || share >= 1 {
+		t.Errorf("a share of %v of the layers fits %d bytes, want a part", share, small.Card.TotalBytes)
+	}
+	if share := onGPU().fits(onGPU().Heuristic()); share != 1 {
+		t.Errorf("a share of %v of the layers fits 24 GiB, want all", share)
 	}
 }

@@ -100,8 +100,11 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
 		}
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot),
-		reason: "chosen from host and model facts alone: " + missed})
+	how := "chosen from host and model facts alone: "
+	if p.device.Off {
+		how = "the fixed configuration, as asked for: "
+	}
+	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot), reason: how + missed})
 }
 
 func (p Problem) pinned(snapshot *history.Snapshot) []candidate {

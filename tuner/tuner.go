@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,7 +265,7 @@ func (t *Tuner) readStore() (*history.Store, error) {
 	return store, err
 }
 
-// countRecords counts the measurements kept for a problem; 0 where there is no store.
+// countRecords counts the measurements kept for a problem, without what sessions keep; 0 where there is no store.
 func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	store, err := t.readStore()
 	if store == nil {
@@ -272,7 +273,12 @@ func (t *Tuner) countRecords(ctx context.Context, p Problem) (int, error) {
 	}
 	n := 0
 	err = store.Records(ctx, history.Filter{Host: p.fingerprint(), Model: p.Model.Fingerprint(), Target: p.Target},
-		func(history.Record) error { n++; return nil })
+		func(r history.Record) error {
+			if !strings.HasPrefix(r.Regime, sessionPrefix) {
+				n++
+			}
+			return nil
+		})
 	return n, err
 }
 
@@ -294,7 +300,7 @@ func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
 	if err != nil {
 		return Rig{}, err
 	}
-	cuda, err := target.NewCUDA(device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
+	cuda, err := target.NewCUDA(t.gpus.driver, device, *p.Card, p.Model, target.CUDAOptions{Layouts: p.held(), Seed: seed})
 	if err != nil {
 		return Rig{}, err
 	}

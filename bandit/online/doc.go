@@ -45,7 +45,10 @@ Of these requests at most 0.12 % went to an arm more than 10 % slower than the b
 The share is of requests, not of their time. An arm that is slow by much costs more time than its share before it is
 suspended, three requests at a time.
 
-The incumbent itself may become bad. Nothing bounds that but how soon another is proven better: with the figures above
+An incumbent that fails three times in a row is suspended, and another serves, whatever it is known to cost. One that fails
+now and then stays.
+
+The incumbent itself may become slow. Nothing bounds that but how soon another is proven better: with the figures above
 and 10 % of noise a slowdown of 20 % costs some 40 requests' worth.
 
 Costs are compared within a context: report the same unit always.

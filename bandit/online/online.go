@@ -149,7 +149,7 @@ type record struct {
 	at                   float64       // requests when they were last faded
 	latest               [kept]float32 // of the log costs, the next one at looks % kept
 	looks                int
-	strikes              int
+	strikes              int     // in a row: costs beyond the loss, or while it serves, failures
 	suspended            float64 // until so many requests
 	sentence             float64 // how long the last suspension was
 }
@@ -265,6 +265,7 @@ func (c *Chooser) Report(of Choice, cost float64) {
 	d := y - s.baseline
 	c.learn(s, of.Arm, d)
 	if of.Arm == s.incumbent {
+		s.arms[of.Arm].strikes = 0
 		s.follow(d)
 		return
 	}
@@ -352,22 +353,52 @@ func (c *Chooser) promote(s *state, arm int) {
 	if gap <= proof*math.Hypot(challenger.deviation, incumbent.deviation) {
 		return
 	}
-	shift := challenger.mean
+	c.seat(s, arm, challenger.mean)
+}
+
+// seat makes an arm the incumbent, whose log cost is that much over the old one's.
+func (c *Chooser) seat(s *state, arm int, shift float64) {
 	s.incumbent = arm
 	s.baseline, s.usual = s.baseline+shift, s.usual+shift
 	for a := range s.arms {
 		s.arms[a].shift(shift)
 	}
-	s.penalty, r.sentence = float64(c.opt.Memory), 0
+	s.penalty, s.arms[arm].sentence, s.arms[arm].strikes = float64(c.opt.Memory), 0, 0
 }
 
-// Failed tells that a choice gave no answer: an error, a timeout. An arm on trial is suspended.
+// Failed tells that a choice gave no answer: an error, a timeout. An arm on trial is suspended, and so is the incumbent after
+// several failures in a row.
 func (c *Chooser) Failed(of Choice) {
 	s := c.state(of.context)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if of.Arm != s.incumbent {
 		c.suspend(s, of.Arm)
+		return
+	}
+	if s.arms[of.Arm].strikes++; s.arms[of.Arm].strikes >= strikes {
+		c.depose(s)
+	}
+}
+
+// depose puts another arm in the place of an incumbent that fails: slow is better than failing. It is the one believed best
+// of those that are not suspended, else the one whose suspension ends first.
+func (c *Chooser) depose(s *state) {
+	old, best := s.incumbent, -1
+	var least belief
+	var free float64 // when best is
+	for a := range s.arms {
+		if a == old {
+			continue
+		}
+		b, at := c.believe(s, a), math.Max(s.arms[a].suspended, s.requests)
+		if best < 0 || at < free || at == free && b.mean < least.mean {
+			best, least, free = a, b, at
+		}
+	}
+	if best >= 0 {
+		c.seat(s, best, least.mean)
+		c.suspend(s, old)
 	}
 }
 

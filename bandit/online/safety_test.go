@@ -96,6 +96,65 @@ func TestContextsLearnApart(t *testing.T) {
 	}
 }
 
+// An arm that serves and fails from some moment on, several times in a row, serves no longer.
+func TestAnIncumbentThatFailsIsReplaced(t *testing.T) {
+	for name, faster := range map[string]int{"the first": 0, "one that was promoted": 1} {
+		c := New(Options{Arms: []Arm{{}, {Gain: 1.1, Low: 1, High: 1.2}, {Gain: 0.7, Low: 0.69, High: 0.71}}})
+		dice := rand.New(rand.NewPCG(4, 4))
+		serve := func(bad int) (failed bool) {
+			choice := c.Choose(Context{})
+			if choice.Arm == bad {
+				c.Failed(choice)
+				return true
+			}
+			cost := 1.0
+			if choice.Arm == faster {
+				cost = 0.8
+			}
+			c.Report(choice, cost*math.Exp(0.05*dice.NormFloat64()))
+			return false
+		}
+		for range 4000 {
+			serve(-1)
+		}
+		if got := c.Incumbent(Context{}); got != faster {
+			t.Fatalf("%s: arm %d serves: want %d", name, got, faster)
+		}
+		failed := 0
+		for range 1000 {
+			if serve(faster) {
+				failed++
+			}
+		}
+		if got := c.Incumbent(Context{}); got != 1-faster || failed > 2*strikes {
+			t.Errorf("%s: arm %d serves after %d failures: want %d after a few", name, got, failed, 1-faster)
+		}
+	}
+}
+
+// Where all fail the arms take turns, so that the first that recovers serves; one alone stays.
+func TestWhereAllFailTheFirstThatRecoversServes(t *testing.T) {
+	c := New(Options{Arms: []Arm{{}, {Gain: 0.7, Low: 0.69, High: 0.71}, {}}})
+	for range 100 {
+		c.Failed(c.Choose(Context{}))
+	}
+	for range 100 {
+		choice := c.Choose(Context{})
+		if choice.Arm == 2 {
+			c.Report(choice, 1)
+			continue
+		}
+		c.Failed(choice)
+	}
+	if got := c.Incumbent(Context{}); got != 2 {
+		t.Errorf("arm %d serves: want 2, the only one that works", got)
+	}
+	alone := New(Options{Arms: []Arm{{}}})
+	for range 100 {
+		alone.Failed(alone.Choose(Context{}))
+	}
+}
+
 func TestNonsenseIsAFailure(t *testing.T) {
 	c := New(Options{Arms: []Arm{{}, {Gain: 1.2, Low: 1.1, High: 1.3}}})
 	for _, cost := range []float64{math.NaN(), 0, -1, math.Inf(1), math.Inf(-1)} {

@@ -40,16 +40,18 @@ The figures of the rules are listed by --constants, and --constant sets one for 
   llama-server -m model.gguf $(bitnet-autotune config --model bitnet-b1.58-2b-4t --for llama.cpp)
   bitnet-autotune config --constants
   bitnet-autotune config --model bitnet-b1.58-2b-4t --constant device.most_load=0.5
-  set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a`,
+  set -a; eval "$(bitnet-autotune config --model bitnet-b1.58-2b-4t --for env)"; set +a
+  bitnet-autotune config --model ./model.gguf --target engine:llama-bench --for systemd`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.config(cmd, q) },
 	}
 	optionalModelFlag(cmd, &q.model, modelHelp)
-	cmd.Flags().StringVar(&q.form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", "))
+	cmd.Flags().StringVar(&q.form, "for", "", "print for: "+strings.Join(sortedKeys(forms), ", ")+"; of an engine also command, llama-server, systemd")
 	completeFlag(cmd, "for", words(sortedKeys(forms)...))
+	targetFlag(cmd, &q.target)
 	cmd.Flags().BoolVar(&q.requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	cmd.Flags().BoolVar(&q.listConstants, "constants", false, "list the figures of the rules, with unit and source, instead")
-	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, whatever the host is")
+	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, or as many as may be used, whatever the load is")
 	cmd.Flags().IntVar(&q.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by --constants)")
 	constantFlag(cmd, &q.constants)
 	return cmd
@@ -58,6 +60,7 @@ The figures of the rules are listed by --constants, and --constant sets one for 
 // configQuery is what config was asked.
 type configQuery struct {
 	model, form     string
+	target          string // an engine; "" = our own kernels
 	requireMeasured bool
 	listConstants   bool
 	fixed           bool
@@ -69,9 +72,7 @@ type configQuery struct {
 // R0.33: 100 ms for all.
 const lookTime = 80 * time.Millisecond
 
-func lookForGPUs(ctx context.Context) gpu.Survey {
-	return gpu.Local(ctx, gpu.Options{Timeout: lookTime})
-}
+func lookForGPUs(ctx context.Context) gpu.Survey { return surveyGPUs(ctx, lookTime) }
 
 func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.listConstants {
@@ -80,6 +81,9 @@ func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	}
 	if q.model == "" {
 		return errNoModel
+	}
+	if q.target != "" {
+		return a.configEngine(cmd.Context(), q.model, q.target, q.form, q.requireMeasured)
 	}
 	if q.context < 0 {
 		return usage(fmt.Errorf("--context %d: want at least 1 token, or 0 for the default", q.context))
@@ -125,6 +129,9 @@ func writePlan(w io.Writer, p tuner.Plan) {
 		fmt.Fprintf(w, "  %-12s %s\n", regimeName(r), p.Config.Arm(r).String())
 	}
 	fmt.Fprintf(w, "  %-12s %s, workspace %s\n", "layout", p.Config.Layout, size(uint64(p.Config.WorkspaceBytes)))
+	if p.Config.Strategy != tuner.CPUOnly {
+		fmt.Fprintf(w, "  %-12s %s on %s, %.1f %% of its memory\n", "strategy", p.Config.Strategy, strings.Join(p.Config.Devices, ", "), 100*p.Config.GPUMemoryFraction)
+	}
 	if p.LayoutReason != "" {
 		fmt.Fprintf(w, "  %-12s %s\n", "", p.LayoutReason)
 	}
@@ -162,6 +169,10 @@ func writeEnv(w io.Writer, p tuner.Plan) {
 		arm, prefix := c.Arm(r), "BITNET_"+strings.ToUpper(string(r))
 		fmt.Fprintf(w, "%s_KERNEL=%s\n%s_THREADS=%d\n%s_BATCH=%d\n", prefix, arm.Kernel, prefix, arm.Threads, prefix, arm.Batch)
 	}
+	if c.Strategy == tuner.GPUOnly {
+		fmt.Fprintf(w, "BITNET_STRATEGY=%s\nLLAMA_ARG_N_GPU_LAYERS=%d\nLLAMA_ARG_BATCH=%d\nLLAMA_ARG_UBATCH=%d\n", c.Strategy, allLayers, logicalBatch(c), c.Prefill.Batch)
+		return
+	}
 	fmt.Fprintf(w, "LLAMA_ARG_THREADS=%d\nLLAMA_ARG_THREADS_BATCH=%d\nLLAMA_ARG_BATCH=%d\nLLAMA_ARG_UBATCH=%d\n",
 		c.Decode.Threads, c.Prefill.Threads, logicalBatch(c), c.Prefill.Batch)
 }
@@ -169,16 +180,28 @@ func writeEnv(w io.Writer, p tuner.Plan) {
 // writeGo prints a Go expression of type tuner.Config.
 func writeGo(w io.Writer, p tuner.Plan) {
 	c := p.Config
-	fmt.Fprintf(w, "// %s: %s\ntuner.Config{\n\tStrategy: %q,\n\tLayout:   %q,\n", p.Source, p.Reason, c.Strategy, c.Layout)
+	reason := strings.Join(strings.Fields(p.Reason), " ") // in one line, as the comment ends with it
+	fmt.Fprintf(w, "// %s: %s\ntuner.Config{\n\tStrategy: %q,\n\tLayout:   %q,\n", p.Source, reason, c.Strategy, c.Layout)
 	for _, named := range []struct {
 		field  string
 		regime target.Regime
 	}{{"Decode", target.Decode}, {"SmallBatch", target.SmallBatch}, {"Prefill", target.Prefill}} {
 		a := c.Arm(named.regime)
-		fmt.Fprintf(w, "\t%s: tuner.Setting{Kernel: %q, Threads: %d, Batch: %d, Blocking: kernels.Blocking{Tile: kernels.Tile{Groups: %d, Tokens: %d}, PrefetchBytes: %d, ChunkRows: %d}},\n",
-			named.field, a.Kernel, a.Threads, a.Batch, a.Blocking.Tile.Groups, a.Blocking.Tile.Tokens, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows)
+		fmt.Fprintf(w, "\t%s: tuner.Setting{Kernel: %q, Threads: %d, Batch: %d, Blocking: kernels.Blocking{Tile: kernels.Tile{Groups: %d, Tokens: %d}, PrefetchBytes: %d, ChunkRows: %d}%s},\n",
+			named.field, a.Kernel, a.Threads, a.Batch, a.Blocking.Tile.Groups, a.Blocking.Tile.Tokens, a.Blocking.PrefetchBytes, a.Blocking.ChunkRows, goLaunch(a.Launch))
+	}
+	if c.GPUMemoryFraction > 0 {
+		fmt.Fprintf(w, "\tGPUMemoryFraction: %v,\n", c.GPUMemoryFraction)
 	}
 	fmt.Fprintf(w, "\tWorkspaceBytes: %d,\n\tDevices: %#v,\n}\n", c.WorkspaceBytes, c.Devices)
+}
+
+// goLaunch is the field of a launch that is not the kernel's own.
+func goLaunch(l target.Launch) string {
+	if l == (target.Launch{}) {
+		return ""
+	}
+	return fmt.Sprintf(", Launch: target.Launch{SplitK: %d, MaxRegisters: %d}", l.SplitK, l.MaxRegisters)
 }
 
 // writeFlags prints what of a plan an engine of the llama.cpp family takes as flags: threads and batch. Kernels and
@@ -186,10 +209,17 @@ func writeGo(w io.Writer, p tuner.Plan) {
 func writeFlags(extra string) func(io.Writer, tuner.Plan) {
 	return func(w io.Writer, p tuner.Plan) {
 		c := p.Config
+		if c.Strategy == tuner.GPUOnly { // the kernels are the engine's own; what it takes from here is that all layers go to the card
+			fmt.Fprintf(w, "--batch-size %d --ubatch-size %d --n-gpu-layers %d\n", logicalBatch(c), c.Prefill.Batch, allLayers)
+			return
+		}
 		fmt.Fprintf(w, "--threads %d --threads-batch %d --batch-size %d --ubatch-size %d%s\n",
 			c.Decode.Threads, c.Prefill.Threads, logicalBatch(c), c.Prefill.Batch, extra)
 	}
 }
+
+// allLayers is more layers than any model has: to engines of the llama.cpp family it means all of them.
+const allLayers = 999
 
 // logicalBatch is llama.cpp's n_batch, 2048 by default: the most tokens submitted at once, cut into n_ubatch each.
 func logicalBatch(c tuner.Config) int { return max(2048, c.Prefill.Batch) }

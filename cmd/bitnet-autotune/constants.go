@@ -13,16 +13,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/device"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/placement"
 )
 
 // constants are the figures behind the answers that rest on rules, by package. --constant changes them.
 type constants struct {
-	Device device.Constants `json:"device"`
-	Memory memory.Constants `json:"memory"`
+	Device    device.Constants    `json:"device"`
+	Memory    memory.Constants    `json:"memory"`
+	Advisor   advisor.Constants   `json:"advisor"`
+	Placement placement.Constants `json:"placement"`
 }
 
-func defaultConstants() constants { return constants{Device: device.Defaults, Memory: memory.Defaults} }
+func defaultConstants() constants {
+	return constants{Device: device.Defaults, Memory: memory.Defaults, Advisor: advisor.Defaults, Placement: placement.Defaults}
+}
 
 // constant is one of them as it is listed. Its field carries source, unit and doc as tags.
 type constant struct {

@@ -39,10 +39,14 @@ var allowed = map[string][]string{
 	"tuner/measure":             {},
 	"tuner/measure/measuretest": {"tuner/measure"},
 	"tuner/target":              {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "cuda/memory", "tuner/measure"},
-	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/idle"},
+	"tuner/engine":              {"tuner/measure"},
+	"tuner/engine/enginetest":   {"tuner/engine"},
+	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/engine", "tuner/idle"},
 	"tuner/idle":                {},
 	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
 	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
+	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
+	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
 	"cmd/bitnet-autotune":       {"*"},
 
 	"experiments/score":  {},
@@ -60,15 +64,17 @@ var allowed = map[string][]string{
 
 // allowedInTests are imports that only _test.go files may have besides.
 var allowedInTests = map[string][]string{
-	"probe/model":   {"probe/model/modeltest"},
-	"kernels":       {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
-	"cuda/kernels":  {"cuda/kernels/kerneltest", "cuda/sim", "cuda/sim/ptx"},
-	"bandit":        {"bandit/bandittest", "experiments/replay"},
-	"tuner/measure": {"tuner/measure/measuretest"},
-	"tuner":         {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
-	"tuner/target":  {"cuda/sim"},
-	"tuner/daemon":  {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
-	"cuda/memory":   {"cuda/sim"},                                                // a machine with GPUs
+	"probe/model":     {"probe/model/modeltest"},
+	"kernels":         {"kernels/kerneltest", "probe/model"}, // the shapes of the presets
+	"cuda/kernels":    {"cuda/kernels/kerneltest", "cuda/sim", "cuda/sim/ptx", "probe/model"},
+	"bandit":          {"bandit/bandittest", "experiments/replay"},
+	"tuner/measure":   {"tuner/measure/measuretest"},
+	"tuner":           {"tuner/measure/measuretest", "probe/model/modeltest", "cuda/sim"},
+	"tuner/engine":    {"tuner/engine/enginetest"},
+	"tuner/target":    {"cuda/sim"},
+	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
+	"tuner/placement": {"probe/model/modeltest"},
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

@@ -7,6 +7,7 @@ host.
 	$ bitnet-autotune tune --model bitnet-embedding-270m      # measure, prove, remember
 	$ bitnet-autotune config --model bitnet-embedding-270m    # answer at once from what is known
 	$ bitnet-autotune explain --model bitnet-embedding-270m   # why this answer
+	$ bitnet-autotune advise --model bitnet-embedding-270m --current threads=8    # what is wrong with running it so
 	$ bitnet-autotune completion bash                         # for the shell
 
 Every verb has examples in its --help. Results go to stdout, as text or, with --format json, as exactly one JSON
@@ -14,9 +15,9 @@ document; log lines and progress go to stderr. An error is one line that names w
 
 # Caveats
 
-A verb that only reads (probe, models, inspect, config, explain, verify, bench, replay, history list, show, export, check,
-fleet push, status, gpu list) never creates or changes the store. One tune at a time measures with a store; a second one ends with
-code 4.
+A verb that only reads (probe, models, inspect, classify, recommend, place, advise without --try, config, explain, verify,
+bench, replay, history list, show, export, check, fleet push, status, gpu list) never creates or changes the store. One tune
+at a time measures with a store; a second one ends with code 4.
 
 # Decisions
 
@@ -64,5 +65,17 @@ kernels that serve are the kernels that were measured.
 2026-11-21: the DaemonSet of packaging is JSON, which kubectl takes like YAML and the tests parse without another library.
 
 2026-11-21: the certificate has no rate for a regime that was not decided. A number would be read as proven.
+
+2026-11-21: which advice is silenced is a flag, which the config file can hold: {"silence": "threads/smt-siblings"}. A list in
+the store would be written by a verb that only reads.
+
+2026-11-21: advise --pid judges an engine under the limits of its own control group and affinity, by its command line. What
+the command line does not say stays unknown: a default of this or that build would be a guess.
+
+2026-11-21: place ends with code 0 when a model has no place: the plan is complete and says what would give it one. A script
+that needs all of them says --require-all, as config has --require-measured, and gets code 3.
+
+2026-11-21: the compatibility profile of a host is written and verified by flags of recommend rather than by a verb: it is what
+recommendations rest on, and a difference ends with code 5, as every failed verification does.
 */
 package main

@@ -11,13 +11,16 @@ import (
 )
 
 func (a *app) explainVerb() *cobra.Command {
-	var model string
+	var model, target string
 	cmd := &cobra.Command{
 		Use:     "explain --model M",
 		Short:   "Say why this config: the evidence, the key fields that matched or missed, the runners-up",
-		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t",
+		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t\n  bitnet-autotune explain --model ./model.gguf --target engine:llama-bench",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if target != "" {
+				return a.explainEngine(cmd.Context(), model, target)
+			}
 			t, err := a.open(tuner.Options{GPUs: lookForGPUs})
 			if err != nil {
 				return err
@@ -31,6 +34,7 @@ func (a *app) explainVerb() *cobra.Command {
 		},
 	}
 	a.modelFlag(cmd, &model)
+	targetFlag(cmd, &target)
 	return cmd
 }
 

@@ -21,9 +21,9 @@ func (a *app) gpuVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "gpu",
 		Short:   "The NVIDIA GPUs of this host",
-		Example: "  bitnet-autotune gpu list",
+		Example: "  bitnet-autotune gpu list\n  bitnet-autotune gpu bench",
 	}
-	cmd.AddCommand(a.gpuList())
+	cmd.AddCommand(a.gpuList(), a.gpuMemory(), a.gpuBench())
 	return cmd
 }
 

@@ -76,12 +76,13 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", defaultStore(), "state directory")
 	flags.StringVar(&a.prior, "prior", "/etc/bitnet-autotune/prior.json", "learned configs that an image or a site ships (history export --learned); below what is learned here")
-	flags.StringVar(&a.format, "format", "text", "what to print: text or json; bench also csv or markdown, replay also markdown")
+	flags.StringVar(&a.format, "format", "text", "what to print: text or json; bench also csv or markdown, replay also markdown, advise also md")
 	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: "+strings.Join(logLevels, ", "))
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
-		a.verifyVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(), a.daemonVerb(), a.stepVerb(),
-		a.fleetVerb(), a.gpuVerb(), a.versionVerb())
+		a.verifyVerb(), a.adviseVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(), a.fleetVerb(),
+		a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(),
+		a.daemonVerb(), a.stepVerb(), a.versionVerb())
 	completeFlag(root, "format", func(verb *cobra.Command) []string { return formatsOf(verb) })
 	completeFlag(root, "log-level", words(logLevels...))
 	root.SetOut(a.out)
@@ -176,7 +177,7 @@ func (a *app) needStore() error {
 
 // open returns a tuner over the store.
 func (a *app) open(opt tuner.Options) (*tuner.Tuner, error) {
-	opt.Store, opt.Prior = a.store, a.prior
+	opt.Store, opt.Prior, opt.CUDA = a.store, a.prior, openCUDA
 	return tuner.Open(opt)
 }
 

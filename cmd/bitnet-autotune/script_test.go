@@ -23,6 +23,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine/enginetest"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
@@ -30,7 +31,7 @@ var update = flag.Bool("update", false, "rewrite the expected output of the scri
 
 // TestMain lets the test binary stand in for the command, so that scripts run the real thing in a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bitnet-autotune": main})
+	testscript.Main(m, map[string]func(){"bitnet-autotune": main, "llama-server": spinningEngine, "llama-bench": enginetest.Main})
 }
 
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 func (a *app) tuneVerb() *cobra.Command {
 	var model, objective, layout string
 	var b tuner.Budget
+	var e tuner.EngineBudget
 	cmd := &cobra.Command{
 		Use:   "tune --model M",
 		Short: "Measure this host and learn the best config for a model",
@@ -29,14 +31,27 @@ all regimes, as an engine holds its weights once. What is proven better is publi
 
 A run resumes what earlier runs recorded. Ctrl-C keeps everything measured and prints the verdict so far.
 
+Where there is a GPU, --target auto tunes the CPU and the GPU within the budget, compares their answers in pairs, and the
+better one is the answer from then on; where there is none, it says why in one line. --target cuda is an error without one.
+
 With --fleet it begins with what hosts of this class learned, lets one of them tune at a time, and shares its own result.
-A fleet that does not answer costs a warning.`,
+A fleet that does not answer costs a warning.
+
+With --target engine:llama-bench (or engine:bitnet.cpp) it is that program which is tuned, from outside and with your model
+file: its own help says what can be set, its own figures count, and what it takes by itself is the default to be beaten.
+Give such a run minutes: each process loads the model. With --target engine:exec it is any command, and --model names a spec
+of it: the command, its knobs, where its figure is.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
   bitnet-autotune tune --model falcon3-1b-1.58 --budget 15s --objective decode
   bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json
-  bitnet-autotune tune --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379 --fleet-wait 2m`,
+  bitnet-autotune tune --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379 --fleet-wait 2m
+  bitnet-autotune tune --target engine:llama-bench --engine-command ./llama-bench --model ./model.gguf --budget 15m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name, ok := strings.CutPrefix(b.Target, tuner.EngineTarget); ok {
+				e.Engine, e.Time, e.Objective, e.MaxThreads, e.Seed = name, b.Time, tuner.Objective(objective), b.MaxThreads, b.Seed
+				return a.tuneEngine(cmd.Context(), model, e)
+			}
 			b.Objective, b.Layout = tuner.Objective(objective), kernels.Layout(layout)
 			return a.tune(cmd, model, b)
 		},
@@ -45,15 +60,17 @@ A fleet that does not answer costs a warning.`,
 	a.modelFlag(cmd, &model)
 	f.DurationVar(&b.Time, "budget", time.Minute, "time for everything: set-up, search and the final duel")
 	f.StringVar(&objective, "objective", "mixed", "what to make fast: decode, prefill or mixed (512 prompt and 128 generated tokens)")
-	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, or auto for the best this build has")
+	f.StringVar(&b.Target, "target", "auto", "what to measure on: cpu, cuda, "+strings.Join(engineTargets(), ", ")+", or auto for cpu and, where there is a GPU, cuda and the better one by measurement")
+	f.StringVar(&b.Device, "device", "", "UUID of the GPU (default: the one with the most memory)")
 	f.StringVar(&b.Strategy, "strategy", "auto", "search strategy: "+strategyNames())
 	f.Uint64Var(&b.Seed, "seed", 1, "seed of the search and of the random weights")
 	f.StringVar(&layout, "layout", "", "the only weight layout to try (default: every one with a kernel for this host)")
 	f.IntVar(&b.MaxThreads, "max-threads", 0, "most threads to try (default: every usable core)")
+	engineBudgetFlags(cmd, &e)
 	a.fleetFlags(cmd)
 	f.DurationVar(&b.FleetWait, "fleet-wait", 0, "how long to wait, before the budget begins, for a host of this class that is tuning already")
 	completeFlag(cmd, "objective", words(string(tuner.ObjectiveDecode), string(tuner.ObjectivePrefill), string(tuner.ObjectiveMixed)))
-	completeFlag(cmd, "target", words("auto", "cpu"))
+	completeFlag(cmd, "target", words(append([]string{"auto", "cpu", "cuda"}, engineTargets()...)...))
 	completeFlag(cmd, "strategy", words(append([]string{"auto"}, bandit.Names()...)...))
 	completeFlag(cmd, "layout", words(layoutNames()...))
 	return cmd
@@ -120,6 +137,9 @@ func writeCertificate(w io.Writer, c *tuner.Certificate) {
 		writeRegime(w, r)
 	}
 	writeLayouts(w, c.Layouts)
+	if c.Placement != nil {
+		fmt.Fprintf(w, "placement     %s: %s\n", c.Placement.Strategy, c.Placement.Reason)
+	}
 	if f := c.Roofline; f.DecodeFraction > 0 {
 		fmt.Fprintf(w, "read limit    %.1f GB/s with %s; decode runs at %.0f %% of it%s\n", f.ReadBandwidth/1e9, threads(f.ReadThreads), 100*f.DecodeFraction, boundBy(f))
 	}

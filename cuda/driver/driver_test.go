@@ -447,6 +447,50 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// Work that names a stream or an event which is closed, or was lost with a context, is refused before the driver sees the old
+// handle, which is nobody's or somebody else's by then.
+func TestClosedCompanions(t *testing.T) {
+	for name, end := range map[string]func(*Device, *Stream, *Event) error{
+		"closed": func(_ *Device, s *Stream, e *Event) error { return errors.Join(s.Close(), e.Close()) },
+		"reset":  func(d *Device, _ *Stream, _ *Event) error { return d.Reset() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			device := openFake(t, "").Devices()[0]
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			oldStream, err := device.NewStream()
+			must(err)
+			oldEvent, err := device.NewEvent()
+			must(err)
+			must(end(device, oldStream, oldEvent))
+			module, err := device.LoadModule([]byte(ptx), JIT{})
+			must(err)
+			kernel, err := module.Function("add_one")
+			must(err)
+			stream, err := device.NewStream()
+			must(err)
+			event, err := device.NewEvent()
+			must(err)
+			graph, err := stream.Capture(func() error { return nil })
+			must(err)
+			must(stream.Record(event))
+			_, since := event.Since(oldEvent)
+			for op, err := range map[string]error{
+				"launch": kernel.Launch(oldStream, addOneShape, nil), "graph": graph.Launch(oldStream), "record": stream.Record(oldEvent),
+				"wait": stream.Wait(oldEvent), "since": since,
+			} {
+				if !errors.Is(err, ErrClosed) {
+					t.Errorf("%s: %v, want %v", op, err, ErrClosed)
+				}
+			}
+		})
+	}
+}
+
 // An event or stream that is not done yet is no error.
 func TestNotReady(t *testing.T) {
 	device := openFake(t, "cuStreamQuery:1=600;cuStreamQuery:3=719").Devices()[0]

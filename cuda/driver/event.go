@@ -42,6 +42,6 @@ func (e *Event) Done() (bool, error) {
 // Since returns the time on the device from start to e, both of which must have happened.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	var ms float32
-	err := e.do("cuEventElapsedTime", func() Result { return e.device.t.EventElapsedTime(&ms, start.handle, e.handle) })
+	err := e.doWith(start.object, "cuEventElapsedTime", func() Result { return e.device.t.EventElapsedTime(&ms, start.handle, e.handle) })
 	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }

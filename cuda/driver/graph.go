@@ -44,5 +44,5 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 
 // Launch queues the graph on a stream of its device.
 func (g *Graph) Launch(s *Stream) error {
-	return g.do("cuGraphLaunch", func() Result { return g.device.t.GraphLaunch(g.handle, s.handle) })
+	return g.doWith(s.object, "cuGraphLaunch", func() Result { return g.device.t.GraphLaunch(g.handle, s.handle) })
 }

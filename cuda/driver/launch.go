@@ -33,6 +33,9 @@ func (f *Function) Launch(s *Stream, shape Launch, params []byte) error {
 		return fmt.Errorf("driver: launch %s: %d bytes of parameters: at most %d", f.name, len(params), maxParams)
 	}
 	const op = "cuLaunchKernel"
+	if err := s.usable(op); err != nil {
+		return err
+	}
 	if err := f.module.enter(op); err != nil {
 		return err
 	}

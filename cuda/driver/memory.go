@@ -31,13 +31,18 @@ func (d *Device) Free(p Ptr) error {
 	return d.do("cuMemFree", func() Result { return d.t.MemFree(p) })
 }
 
-// Upload copies src to the device and waits until it may change again. T must hold no Go pointers.
+// Upload copies src to the device and waits until it is there. From ordinary memory the driver's copy returns when it has
+// taken the bytes, which may be on their way still, and streams do not wait for the default stream, which brings them:
+// so this one is waited for. T must hold no Go pointers.
 func Upload[T any](d *Device, dst Ptr, src []T) error {
 	if len(src) == 0 {
 		return nil
 	}
 	return d.do("cuMemcpyHtoD", func() Result {
-		return d.t.MemcpyHtoD(dst, unsafe.Pointer(unsafe.SliceData(src)), sizeOf(src))
+		if r := d.t.MemcpyHtoD(dst, unsafe.Pointer(unsafe.SliceData(src)), sizeOf(src)); r != Success {
+			return r
+		}
+		return d.t.StreamSynchronize(0)
 	})
 }
 

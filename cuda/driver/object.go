@@ -40,12 +40,28 @@ func (o *object) Close() error {
 	return o.device.do(o.op, o.release)
 }
 
-// enter makes the context of the object current on the thread and locks it, unless the object is closed.
-func (o *object) enter(op string) error {
+// usable fails if the object is closed: the driver must not see its handle again.
+func (o *object) usable(op string) error {
 	if o.device.Lost() == nil && !o.open.Load() {
 		return fmt.Errorf("driver: %s on %s: %w", op, o.device, ErrClosed)
 	}
+	return nil
+}
+
+// enter makes the context of the object current on the thread and locks it, unless the object is closed.
+func (o *object) enter(op string) error {
+	if err := o.usable(op); err != nil {
+		return err
+	}
 	return o.device.enter()
+}
+
+// doWith is do for a function that takes another object too.
+func (o *object) doWith(other *object, op string, f func() Result) error {
+	if err := other.usable(op); err != nil {
+		return err
+	}
+	return o.do(op, f)
 }
 
 // do runs one function of the table on the object.

@@ -47,10 +47,10 @@ func (o *object) ready(op string, f func() Result) (bool, error) {
 
 // Wait lets what is queued from now on start only after the event.
 func (s *Stream) Wait(e *Event) error {
-	return s.do("cuStreamWaitEvent", func() Result { return s.device.t.StreamWaitEvent(s.handle, e.handle, 0) })
+	return s.doWith(e.object, "cuStreamWaitEvent", func() Result { return s.device.t.StreamWaitEvent(s.handle, e.handle, 0) })
 }
 
 // Record lets the event happen when all work queued so far has ended.
 func (s *Stream) Record(e *Event) error {
-	return s.do("cuEventRecord", func() Result { return s.device.t.EventRecord(e.handle, s.handle) })
+	return s.doWith(e.object, "cuEventRecord", func() Result { return s.device.t.EventRecord(e.handle, s.handle) })
 }

@@ -116,7 +116,7 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 	for name, c := range map[string]struct{ kernel, old, new, want string }{
 		"mask of another field":    {kernel, "202116108", "50529027", "differs"},
 		"lane too far":             {kernel, "ld.global.nc.v4.u32 ", "ld.global.nc.u32 ", "line"},
-		"no barrier":               {kernel, "bar.sync \t0;", "", "uninitialised"},
+		"no barrier":               {kernel, "bar.sync \t0;", "", "race"},
 		"weights of another tile":  {kernel, "+0];", "+16];", "out of bounds"},
 		"weights between two":      {kernel, "+0];", "+8];", "misaligned"},
 		"no such instruction":      {kernel, "dp4a.u32.s32", "dp4a.u32.u64", "dp4a"},

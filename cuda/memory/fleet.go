@@ -62,7 +62,7 @@ func (f *Fleet) Alloc(tensor string, bytes uint64) (Allocation, error) {
 	if m, found := f.Manager(home); known && found {
 		order = append(order, m)
 	}
-	for _, m := range f.balance(bytes) {
+	for _, m := range f.balance() {
 		if !known || m.id != home {
 			order = append(order, m)
 		}
@@ -101,7 +101,7 @@ func (f *Fleet) Free(a Allocation) error {
 // Balance returns the device that should hold so many bytes: the one with most of its budget left, then the one that is
 // used least, then the first. If none has room, the error names what each has left.
 func (f *Fleet) Balance(bytes uint64) (device int, err error) {
-	order := f.balance(bytes)
+	order := f.balance()
 	if len(order) > 0 && order[0].left() >= bytes {
 		return order[0].id, nil
 	}
@@ -113,7 +113,7 @@ func (f *Fleet) Balance(bytes uint64) (device int, err error) {
 }
 
 // balance lists the managers, the preferred one first.
-func (f *Fleet) balance(uint64) []*Manager {
+func (f *Fleet) balance() []*Manager {
 	type room struct {
 		m     *Manager
 		left  uint64

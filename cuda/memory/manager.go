@@ -116,9 +116,15 @@ func NewManager(d *driver.Driver, id int, o Options) (*Manager, error) {
 	if o.Log != nil {
 		m.log = *o.Log
 	}
-	m.record = record{query: m.ask, now: m.now, lifetime: m.constants.RecordLifetime}
+	m.record.query, m.record.now = m.ask, m.now
+	m.record.lifetime, m.record.deadline = m.constants.RecordLifetime, m.constants.QueryDeadline
 	if o.Query != nil {
 		m.record.query = func() (gpu.Memory, error) { return o.Query(id) }
+	}
+	// The context takes some hundred MB and, where the driver has to wake up, seconds: so it is made before the first
+	// query, which has a deadline, and whose answer is believed for a while.
+	if err := m.device.Do(func() error { return nil }); err != nil {
+		return nil, &QueryError{Device: id, Err: err}
 	}
 	first, err := m.record.fresh()
 	if err != nil {
@@ -343,7 +349,8 @@ func (m *Manager) Free(a Allocation) error {
 	return nil
 }
 
-// FreeAfter gives an allocation back when an event has happened, which was recorded behind its last use.
+// FreeAfter gives an allocation back when an event has happened, which was recorded behind its last use. If the event is
+// closed before, that is when all work of the device has ended.
 func (m *Manager) FreeAfter(a Allocation, e *driver.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -362,7 +369,11 @@ const manyPending = 64
 func (m *Manager) collect() {
 	waiting := m.pending[:0]
 	for _, p := range m.pending {
-		if done, err := p.event.Done(); done || errors.Is(err, driver.ErrClosed) {
+		done, err := p.event.Done()
+		if errors.Is(err, driver.ErrClosed) {
+			done = m.device.Synchronize() == nil
+		}
+		if done {
 			m.putBack(p.block)
 		} else {
 			waiting = append(waiting, p)
@@ -407,6 +418,9 @@ func (m *Manager) take(bytes uint64) (driver.Ptr, error) {
 	if err != nil {
 		m.record.drop()
 		return 0, err
+	}
+	if uint64(p)%grain != 0 { // which CUDA promises; blocks rest on it
+		return 0, errors.Join(fmt.Errorf("the driver gave the address %#x: want a multiple of %d", p, grain), m.device.Free(p))
 	}
 	m.took(bytes)
 	return p, nil

@@ -210,8 +210,25 @@ func TestMemoryRecord(t *testing.T) {
 		} else {
 			drop(t, m, a)
 		}
+		if err := s.Fault("MemAlloc:1+=999"); err != nil {
+			t.Fatal(err)
+		}
+		memory()
+		if _, err := m.Alloc(Request{Bytes: 200 * mib}); err == nil {
+			t.Error("an allocation of a driver that fails")
+		}
+		s.Heal()
 		if n := queries(memory); n != 1 {
 			t.Errorf("after a failure: %d queries, want 1", n)
+		}
+		if err := s.Fault("MemGetInfo:1=999"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Refresh(); err == nil {
+			t.Error("a query that failed")
+		}
+		if n := queries(memory); n != 1 {
+			t.Errorf("after a query that failed: %d queries, want 1", n)
 		}
 	})
 	t.Run("R1.32 a failure leaves the last record, called stale and an estimate", func(t *testing.T) {
@@ -611,6 +628,63 @@ func TestFreeAfter(t *testing.T) {
 	drop(t, m, b, c)
 }
 
+// A large block is used again where at most a twentieth of it is wasted.
+func TestLargeBlocksAreUsedAgain(t *testing.T) {
+	_, d := gpus(t, 8*gib)
+	m := manager(t, d, Options{})
+	a := get(t, m, 400*mib)
+	drop(t, m, a)
+	b := get(t, m, 378*mib)
+	if b.Ptr == a.Ptr || b.Owner != "large" {
+		t.Errorf("%+v took 22 MiB more than a twentieth of 400", b)
+	}
+	c := get(t, m, 382*mib)
+	if c.Ptr != a.Ptr {
+		t.Errorf("%+v, want the block of 400 MiB at %#x", c, a.Ptr)
+	}
+	drop(t, m, b, c)
+}
+
+// An event that was closed before it happened tells nothing: then the device has to be waited for.
+func TestFreeAfterAnEventThatIsClosed(t *testing.T) {
+	s, d := gpus(t, 8*gib)
+	m := manager(t, d, Options{})
+	stream, _ := d.Devices()[0].NewStream()
+	e, _ := d.Devices()[0].NewFence()
+	a := get(t, m, 500*kib)
+	if err := errors.Join(stream.Fill8(a.Ptr, 1, a.Bytes), stream.Record(e), m.FreeAfter(a, e), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	keep := get(t, m, 500*kib) // its segment
+	before := s.Calls("CtxSynchronize")
+	if err := m.Trim(false); err != nil {
+		t.Fatal(err)
+	}
+	if s.Calls("CtxSynchronize") == before {
+		t.Error("given back without waiting for the device")
+	}
+	b := get(t, m, 500*kib)
+	if b.Ptr != a.Ptr {
+		t.Errorf("%#x, want what was freed at %#x", b.Ptr, a.Ptr)
+	}
+	drop(t, m, keep, b)
+}
+
+// A context takes memory, and may take longer to make than a query is given: the first query finds one.
+func TestContextIsMadeBeforeTheFirstQuery(t *testing.T) {
+	s, d := gpus(t, 8*gib)
+	contexts := -1
+	manager(t, d, Options{Query: func(int) (gpu.Memory, error) {
+		if contexts < 0 {
+			contexts = s.Calls("DevicePrimaryCtxRetain")
+		}
+		return gpu.Memory{TotalBytes: 8 * gib, FreeBytes: 7 * gib}, nil
+	}})
+	if contexts != 1 {
+		t.Errorf("%d contexts at the first query, want 1", contexts)
+	}
+}
+
 func TestClose(t *testing.T) {
 	t.Run("R4.27 a closed manager says what was not freed", func(t *testing.T) {
 		for _, backing := range backings {
@@ -640,7 +714,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	// R4.6 R4.13 R4.26 R4.33 R1.22: what is logged, and at which level.
+	// R4.6 R4.13 R4.26 R4.33 R4.64 R1.22: what is logged, and at which level.
 	var log bytes.Buffer
 	logger := zerolog.New(&log).Level(zerolog.DebugLevel)
 	_, d := simulated(t, sim.Config{Devices: []sim.DeviceSpec{{Name: "Card", TotalBytes: 8 * gib}}})
@@ -741,5 +815,36 @@ func TestConcurrentAllocations(t *testing.T) {
 	all.Wait()
 	if s := m.Stats(); s.AllocatedBytes != 0 || s.Counts.Allocations != 2400 || s.Counts.Frees != 2400 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A driver that breaks CUDA's promise of aligned memory gets it back, and the allocation is an error and no panic.
+func TestMemoryOffItsAlignmentIsRefused(t *testing.T) {
+	const off = 16
+	s, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{TotalBytes: 2 * gib, NoVirtual: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := s.Table()
+	alloc, free := table.MemAlloc, table.MemFree
+	table.MemAlloc = func(p *driver.Ptr, bytes uint64) driver.Result {
+		r := alloc(p, bytes+off)
+		*p += off
+		return r
+	}
+	table.MemFree = func(p driver.Ptr) driver.Result { return free(p - off) }
+	d, err := driver.Open(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := manager(t, d, Options{})
+	for _, bytes := range []uint64{1, 3 * mib, 500 * mib} {
+		var refused *AllocationError
+		if _, err := m.Alloc(Request{Bytes: bytes}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "want a multiple of 256") {
+			t.Errorf("%d bytes: %v, want an *AllocationError that says what an address should be", bytes, err)
+		}
+	}
+	if stats := m.Stats(); stats.TakenBytes != 0 || stats.AllocatedBytes != 0 {
+		t.Errorf("%d bytes are taken and %d allocated, want none", stats.TakenBytes, stats.AllocatedBytes)
 	}
 }

@@ -2,10 +2,7 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 )
 
 // Level is how short memory is, all processes on the device taken together.
@@ -95,13 +92,12 @@ func (c Constants) level(before Level, share float64) Level {
 	return Calm
 }
 
-// Watch checks the pressure in an interval until the context ends. A query that takes longer than the deadline cannot be
-// cancelled: it is waited for no longer, and what is known of the device is called stale until it ends.
+// Watch checks the pressure in an interval until the context ends.
 func (m *Manager) Watch(ctx context.Context, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		if err := m.watch(ctx); err != nil {
+		if _, err := m.Check(); err != nil {
 			m.log.Warn().Int("device", m.id).Err(err).Msg("memory query")
 		}
 		select {
@@ -109,49 +105,5 @@ func (m *Manager) Watch(ctx context.Context, interval time.Duration) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-	}
-}
-
-// watch is one check, with a deadline for the query.
-func (m *Manager) watch(ctx context.Context) error {
-	m.mu.Lock()
-	hangs, query := m.record.hangs, m.record.query
-	m.mu.Unlock()
-	if hangs {
-		return nil // told already
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.constants.QueryDeadline)
-	defer cancel()
-	type answer struct {
-		memory gpu.Memory
-		err    error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		memory, err := query()
-		m.mu.Lock()
-		m.record.hangs = false
-		m.mu.Unlock()
-		answers <- answer{memory, err}
-	}()
-	select {
-	case a := <-answers:
-		m.mu.Lock()
-		now, err := m.told(m.record.note(a.memory, a.err))
-		m.mu.Unlock()
-		if err != nil {
-			return err
-		}
-		m.react(now)
-		return nil
-	case <-ctx.Done():
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if len(answers) > 0 {
-			return nil // it just ended
-		}
-		m.record.hangs, m.record.valid = true, false
-		m.record.trouble = fmt.Sprintf("no answer within %v", m.constants.QueryDeadline)
-		return &QueryError{Device: m.id, Err: context.Cause(ctx)}
 	}
 }

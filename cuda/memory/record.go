@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
@@ -28,10 +29,11 @@ type record struct {
 	query    Query
 	now      func() time.Time
 	lifetime time.Duration
+	deadline time.Duration
 	last     gpu.Memory // At is zero before the first
 	valid    bool
 	trouble  string
-	hangs    bool // a query was given up and has not ended
+	hangs    atomic.Bool // a query was given up and has not ended
 }
 
 // read returns what the device has: as it was told at most a lifetime ago, or else anew.
@@ -44,15 +46,7 @@ func (r *record) read() (gpu.Memory, error) {
 
 // fresh asks anew. A failure leaves what was known, as stale.
 func (r *record) fresh() (gpu.Memory, error) {
-	if r.hangs {
-		return gpu.Memory{}, errors.New(r.trouble)
-	}
-	m, err := r.query()
-	return r.note(m, err)
-}
-
-// note keeps what a query said.
-func (r *record) note(m gpu.Memory, err error) (gpu.Memory, error) {
+	m, err := r.ask()
 	if err == nil && (m.TotalBytes == 0 || m.FreeBytes > m.TotalBytes) {
 		err = fmt.Errorf("%d bytes free of %d make no sense", m.FreeBytes, m.TotalBytes)
 	}
@@ -65,6 +59,33 @@ func (r *record) note(m gpu.Memory, err error) (gpu.Memory, error) {
 	}
 	r.last, r.valid, r.trouble = m, true, ""
 	return m, nil
+}
+
+// ask runs the query. A call of the driver cannot be cancelled: one that takes too long is left to itself, and no other
+// is made before it has ended.
+func (r *record) ask() (gpu.Memory, error) {
+	if r.hangs.Load() {
+		return gpu.Memory{}, errors.New(r.trouble)
+	}
+	type answer struct {
+		memory gpu.Memory
+		err    error
+	}
+	answers := make(chan answer, 1)
+	r.hangs.Store(true)
+	go func() {
+		memory, err := r.query()
+		r.hangs.Store(false)
+		answers <- answer{memory, err}
+	}()
+	timer := time.NewTimer(r.deadline)
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		return a.memory, a.err
+	case <-timer.C:
+		return gpu.Memory{}, fmt.Errorf("no answer within %v", r.deadline)
+	}
 }
 
 // drop forgets that what was told is of now.

@@ -13,7 +13,8 @@ import (
 // takes the link between devices where there is one, and the host's memory otherwise.
 func (f *Fleet) Copy(dst, src Allocation, bytes uint64) error {
 	to, found := f.Manager(dst.Device)
-	if _, also := f.Manager(src.Device); !found || !also {
+	from, also := f.Manager(src.Device)
+	if !found || !also {
 		return fmt.Errorf("%w: a copy from device %d to %d", ErrForeign, src.Device, dst.Device)
 	}
 	if bytes > dst.Bytes || bytes > src.Bytes {
@@ -23,7 +24,29 @@ func (f *Fleet) Copy(dst, src Allocation, bytes uint64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Copy(dst.Ptr, src.Ptr, bytes), s.Synchronize(), s.Close())
+	queue := func() error { return s.Copy(dst.Ptr, src.Ptr, bytes) }
+	if to != from {
+		queue = func() error { return peerCopy(s, to, dst.Ptr, from, src.Ptr, bytes) }
+	}
+	return errors.Join(queue(), s.Synchronize(), s.Close())
+}
+
+// peerCopy queues a copy between two devices by their contexts: by addresses alone, the driver copies pages, which only
+// their own device may use, no further than that device.
+func peerCopy(s *driver.Stream, to *Manager, dst driver.Ptr, from *Manager, src driver.Ptr, bytes uint64) error {
+	if to.table.MemcpyPeerAsync == nil {
+		return s.Copy(dst, src, bytes)
+	}
+	var source, target driver.ContextHandle
+	if err := from.call("cuCtxGetCurrent", func(t *driver.Table) driver.Result { return t.CtxGetCurrent(&source) }); err != nil {
+		return err
+	}
+	return to.device.Do(func() error {
+		if err := to.device.Check("cuCtxGetCurrent", to.table.CtxGetCurrent(&target)); err != nil {
+			return err
+		}
+		return to.device.Check("cuMemcpyPeerAsync", to.table.MemcpyPeerAsync(dst, target, src, source, bytes, s.Handle()))
+	})
 }
 
 // prefetch is how much of a tensor is read at a time: large enough that the start of a copy, some 10 µs, does not count
@@ -35,6 +58,9 @@ const prefetch = 8 * mib
 func (m *Manager) Upload(dst Allocation, r io.Reader, bytes uint64) (err error) {
 	if bytes > dst.Bytes || dst.Device != m.id {
 		return fmt.Errorf("memory: upload of %d bytes into %d on device %d: want no more than it has, on device %d", bytes, dst.Bytes, dst.Device, m.id)
+	}
+	if bytes == 0 {
+		return nil
 	}
 	s, err := m.device.NewStream()
 	if err != nil {

@@ -104,6 +104,9 @@ func (m *Machine) memAllocHost(p *unsafe.Pointer, bytes uint64) driver.Result {
 		if p == nil || bytes == 0 {
 			return driver.InvalidValue
 		}
+		if c.forbids() {
+			return c.spoil()
+		}
 		host := make([]byte, bytes)
 		m.pinned[&host[0]] = host
 		return put(p, unsafe.Pointer(&host[0]))

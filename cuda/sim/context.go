@@ -16,6 +16,7 @@ type context struct {
 	lost      driver.Result // Success: not lost
 	legacy    *stream
 	streams   map[*stream]bool
+	late      func() (time.Duration, driver.Result) // a copy from the host that is on its way still; nil: none
 }
 
 func (m *Machine) devicePrimaryCtxRetain(ctx *driver.ContextHandle, dev driver.DeviceHandle) driver.Result {
@@ -119,6 +120,8 @@ const (
 	peerAccessUnsupported    driver.Result = 217
 	peerAccessAlreadyEnabled driver.Result = 704
 	captureInvalidated       driver.Result = 901
+	captureImplicit          driver.Result = 906
+	captureWrongThread       driver.Result = 908
 )
 
 // busy is until when the streams of the context are.
@@ -131,12 +134,36 @@ func (c *context) busy() time.Duration {
 }
 
 // wait lets the host wait for all work of the context.
-func (c *context) wait() { c.device.machine.now = max(c.device.machine.now, c.busy()) }
+func (c *context) wait() {
+	c.arrive()
+	c.device.machine.now = max(c.device.machine.now, c.busy())
+}
 
-// forbids says whether a recording forbids calls that cannot be recorded: allocations, and waiting for everything.
+// arrive ends the copy that is on its way.
+func (c *context) arrive() {
+	late := c.late
+	if c.late = nil; late == nil {
+		return
+	}
+	if _, fault := late(); fault != driver.Success {
+		c.lost = fault
+	}
+}
+
+// forbids says whether a recording forbids calls that cannot be recorded: allocations, queries, and waiting.
 func (c *context) forbids() bool {
 	for s := range c.streams {
 		if s.capture != nil && s.capture.forbids() {
+			return true
+		}
+	}
+	return false
+}
+
+// entangled says whether a stream is recorded that waits for the default stream, which then must not be used.
+func (c *context) entangled() bool {
+	for s := range c.streams {
+		if s.capture != nil && !s.nonBlocking {
 			return true
 		}
 	}
@@ -156,6 +183,7 @@ func (c *context) spoil() driver.Result {
 // empty destroys all that the context holds.
 func (c *context) empty() {
 	m := c.device.machine
+	c.late = nil
 	for handle, o := range m.handles {
 		if owned, ok := o.(interface{ owner() *context }); ok && owned.owner() == c {
 			if p, ok := o.(*physical); ok {

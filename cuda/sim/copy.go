@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 	"unsafe"
@@ -26,7 +27,9 @@ func (m *Machine) synchronous(name string, t transfer) driver.Result {
 		if r != driver.Success {
 			return r
 		}
-		c.legacy.submit(w)
+		if r := c.legacy.submit(w); r != driver.Success {
+			return r
+		}
 		m.now = max(m.now, c.legacy.busy)
 		return c.lost
 	})
@@ -127,17 +130,38 @@ func (m *Machine) onDevice(dst, src driver.Ptr, bytes uint64) transfer {
 	}
 }
 
+// addressed is onDevice where only the addresses are given. Between two devices that finds the way for allocations, but
+// mapped memory only where both devices may use it: else it has to be named with its context, as MemcpyPeerAsync does.
+func (m *Machine) addressed(dst, src driver.Ptr, bytes uint64) transfer {
+	return func(c *context) (work, driver.Result) {
+		if to, from := m.home(dst), m.home(src); to != from && (m.shut(dst, from) || m.shut(src, to)) {
+			return work{}, driver.InvalidValue
+		}
+		return m.onDevice(dst, src, bytes)(c)
+	}
+}
+
+// shut says whether an address is of mapped memory that a device may not use.
+func (m *Machine) shut(p driver.Ptr, d *device) bool {
+	r := m.space.find(p)
+	if r == nil || !r.reserved {
+		return false
+	}
+	mapped := r.mapped(uint64(p) - r.base)
+	return mapped == nil || !mapped.access[d]
+}
+
 // fill sets bytes to a repeated pattern.
 func (m *Machine) fill(dst driver.Ptr, pattern []byte, count uint64) transfer {
 	return func(c *context) (work, driver.Result) {
 		bytes, d := count*uint64(len(pattern)), m.home(dst)
-		if uint64(dst)%uint64(len(pattern)) != 0 || count > 0 && !m.valid(dst, bytes, d) {
+		if count > 1<<60 || uint64(dst)%uint64(len(pattern)) != 0 || count > 0 && !m.valid(dst, bytes, d) {
 			return work{}, driver.InvalidValue
 		}
 		return work{engine: compute, latency: kernelLatency, run: func() (time.Duration, driver.Result) {
-			r := m.space.pieces(dst, bytes, d, func(at uint64, piece []byte) {
-				for i := range piece {
-					piece[i] = pattern[(at+uint64(i))%uint64(len(pattern))]
+			r := m.space.pieces(dst, bytes, d, func(_ uint64, piece []byte) { // which begin at a multiple of the pattern
+				for done := copy(piece, pattern); done < len(piece); done *= 2 {
+					copy(piece[done:], piece[:done])
 				}
 			})
 			return at(bytes, c.device.BandwidthBytes), faulty(r)
@@ -153,8 +177,32 @@ func faulty(r driver.Result) driver.Result {
 	return r
 }
 
-func (m *Machine) memcpyHtoD(dst driver.Ptr, src unsafe.Pointer, bytes uint64) driver.Result {
-	return m.synchronous("MemcpyHtoD", m.fromHost(dst, src, bytes))
+// memcpyHtoD returns when the host's memory may change again. Out of memory that is not pinned, the driver has copied it
+// by then, and it may be on its way still: only what waits for the default stream is sure to find it on the device (CUDA
+// driver API, "API synchronization behavior"). Here it is on its way until then.
+func (m *Machine) memcpyHtoD(dst driver.Ptr, src unsafe.Pointer, n uint64) driver.Result {
+	return m.synchronous("MemcpyHtoD", func(c *context) (work, driver.Result) {
+		w, r := m.fromHost(dst, src, n)(c)
+		if r != driver.Success || n == 0 || m.isPinned(src) {
+			return w, r
+		}
+		staged := bytes.Clone(unsafe.Slice((*byte)(src), n))
+		late, r := m.fromHost(dst, unsafe.Pointer(&staged[0]), n)(c)
+		w.run = func() (time.Duration, driver.Result) {
+			c.late = late.run
+			return at(n, c.device.LinkBytes), driver.Success
+		}
+		return w, r
+	})
+}
+
+func (m *Machine) isPinned(p unsafe.Pointer) bool {
+	for first, bytes := range m.pinned {
+		if uintptr(p)-uintptr(unsafe.Pointer(first)) < uintptr(len(bytes)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Machine) memcpyDtoH(dst unsafe.Pointer, src driver.Ptr, bytes uint64) driver.Result {
@@ -162,7 +210,7 @@ func (m *Machine) memcpyDtoH(dst unsafe.Pointer, src driver.Ptr, bytes uint64) d
 }
 
 func (m *Machine) memcpyDtoD(dst, src driver.Ptr, bytes uint64) driver.Result {
-	return m.synchronous("MemcpyDtoD", m.onDevice(dst, src, bytes))
+	return m.synchronous("MemcpyDtoD", m.addressed(dst, src, bytes))
 }
 
 func (m *Machine) memcpyHtoDAsync(dst driver.Ptr, src unsafe.Pointer, bytes uint64, s driver.StreamHandle) driver.Result {
@@ -174,7 +222,7 @@ func (m *Machine) memcpyDtoHAsync(dst unsafe.Pointer, src driver.Ptr, bytes uint
 }
 
 func (m *Machine) memcpyDtoDAsync(dst, src driver.Ptr, bytes uint64, s driver.StreamHandle) driver.Result {
-	return m.queued("MemcpyDtoDAsync", s, m.onDevice(dst, src, bytes))
+	return m.queued("MemcpyDtoDAsync", s, m.addressed(dst, src, bytes))
 }
 
 func (m *Machine) memcpyPeerAsync(dst driver.Ptr, dstCtx driver.ContextHandle, src driver.Ptr, srcCtx driver.ContextHandle, bytes uint64, s driver.StreamHandle) driver.Result {

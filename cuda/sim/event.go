@@ -62,6 +62,7 @@ func (m *Machine) eventRecord(handle driver.EventHandle, on driver.StreamHandle)
 		}
 		e.at, e.recorded = max(m.now, s.busy), true
 		if s == c.legacy {
+			c.arrive()
 			e.at = max(m.now, c.busy())
 		}
 		return driver.Success
@@ -70,7 +71,10 @@ func (m *Machine) eventRecord(handle driver.EventHandle, on driver.StreamHandle)
 
 func (m *Machine) eventQuery(handle driver.EventHandle) driver.Result {
 	return m.event("EventQuery", handle, func(c *context, e *event) driver.Result {
-		if e.at > m.now {
+		switch {
+		case c.forbids():
+			return c.spoil()
+		case e.at > m.now:
 			return driver.NotReady
 		}
 		return driver.Success
@@ -79,6 +83,9 @@ func (m *Machine) eventQuery(handle driver.EventHandle) driver.Result {
 
 func (m *Machine) eventSynchronize(handle driver.EventHandle) driver.Result {
 	return m.event("EventSynchronize", handle, func(c *context, e *event) driver.Result {
+		if c.forbids() {
+			return c.spoil()
+		}
 		m.now = max(m.now, e.at)
 		return c.lost
 	})

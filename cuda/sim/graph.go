@@ -58,6 +58,9 @@ func (m *Machine) streamEndCapture(handle driver.StreamHandle, out *driver.Graph
 			return driver.InvalidValue
 		}
 		g := s.capture
+		if g.mode != captureRelaxed && g.thread != syscall.Gettid() {
+			return captureWrongThread
+		}
 		s.capture = nil
 		if g.spoilt {
 			*out = 0
@@ -89,6 +92,7 @@ func (m *Machine) graphLaunch(handle driver.GraphExecHandle, on driver.StreamHan
 		case s.capture != nil:
 			return driver.NotSupported // the driver would make it a node; nothing here asks for that
 		}
+		s.meet()
 		if g.took == nil || !m.replayOnce {
 			g.took = nil
 			for _, node := range g.nodes {

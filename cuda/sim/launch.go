@@ -66,11 +66,15 @@ func (m *Machine) launchKernel(handle driver.FunctionHandle, gridX, gridY, gridZ
 		case arguments == nil, grid[0]*grid[1]*grid[2] == 0, threads == 0, threads > 1024, block[2] > 64,
 			gridX > 1<<31-1, gridY > 1<<16-1, gridZ > 1<<16-1, int64(sharedBytes) > int64(f.dynamic):
 			return driver.InvalidValue
-		case threads > int(f.threads()), threads*int(f.registers()) > 64*kib:
+		case threads > int(f.threads()):
 			return driver.LaunchOutOfResources
 		}
 		launch := ptx.Launch{Grid: grid, Block: block, SharedBytes: int(sharedBytes), Params: arguments}
 		return queue.submit(work{engine: compute, latency: kernelLatency, run: func() (time.Duration, driver.Result) {
+			if f.module.unloaded { // after it was recorded: graphs do not keep modules
+				m.fail("device %d: a graph launches %s, whose module was unloaded", c.device.ordinal, f.kernel.Name)
+				return 0, driver.IllegalAddress
+			}
 			stats, err := f.kernel.Launch(stdcontext.Background(), memory{&m.space, c.device}, launch)
 			if err != nil {
 				m.fail("device %d: %w", c.device.ordinal, err)

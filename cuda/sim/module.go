@@ -16,6 +16,7 @@ type module struct {
 	code      *ptx.Module
 	registers int32 // that the JIT was limited to; 0: not
 	functions map[string]driver.FunctionHandle
+	unloaded  bool
 }
 
 // function is a kernel of a module.
@@ -118,6 +119,7 @@ func (m *Machine) moduleUnload(handle driver.ModuleHandle) driver.Result {
 		if !found || loaded.ctx != c {
 			return driver.InvalidHandle
 		}
+		loaded.unloaded = true
 		for _, f := range loaded.functions {
 			delete(m.handles, uintptr(f))
 		}

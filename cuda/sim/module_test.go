@@ -201,6 +201,9 @@ func TestLaunchesThatNoDeviceAccepts(t *testing.T) {
 		"more threads than a block has":         {driver.Launch{Block: [3]uint32{2048}}, params, driver.InvalidValue},
 		"more than the kernel was made for":     {driver.Launch{Block: [3]uint32{512}}, params, driver.LaunchOutOfResources},
 		"more shared memory than was asked for": {driver.Launch{SharedBytes: 100 * kib}, params, driver.InvalidValue},
+		"more rows of blocks than there are":    {driver.Launch{Grid: [3]uint32{1, 1 << 16}}, params, driver.InvalidValue},
+		"more layers of blocks":                 {driver.Launch{Grid: [3]uint32{1, 1, 1 << 16}}, params, driver.InvalidValue},
+		"a block that is too deep":              {driver.Launch{Block: [3]uint32{1, 1, 65}}, params, driver.InvalidValue},
 		"other parameters":                      {driver.Launch{}, params[:8], driver.InvalidValue},
 	} {
 		err := f.Launch(s, test.launch, test.params)

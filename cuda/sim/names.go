@@ -32,6 +32,8 @@ var names = map[driver.Result][2]string{
 	driver.NotSupported:         {"NOT_SUPPORTED", "operation not supported"},
 	driver.CaptureUnsupported:   {"STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
 	captureInvalidated:          {"STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+	captureImplicit:             {"STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"},
+	captureWrongThread:          {"STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
 	driver.Unknown:              {"UNKNOWN", "unknown error"},
 }
 

@@ -118,14 +118,14 @@ func (s *space) resolve(p driver.Ptr, n uint64, d *device) []byte {
 		if !d.reads(r.ctx.device) {
 			return nil
 		}
-		return r.store.slice()[offset:min(offset+n, r.size)]
+		return r.store.slice()[offset:][:min(n, r.size-offset)]
 	}
 	m := r.mapped(offset)
 	if m == nil || !m.access[d] {
 		return nil
 	}
 	offset -= m.offset
-	return m.memory.store.slice()[offset:min(offset+n, m.size)]
+	return m.memory.store.slice()[offset:][:min(n, m.size-offset)]
 }
 
 // pieces calls visit with all bytes of a range, piece by piece, and returns InvalidValue if any of it is not valid,

@@ -30,12 +30,24 @@ func (s *stream) submit(w work) driver.Result {
 		s.capture.nodes = append(s.capture.nodes, w)
 		return driver.Success
 	}
+	if s == s.ctx.legacy && s.ctx.entangled() {
+		s.ctx.spoil()
+		return captureImplicit
+	}
+	s.meet()
 	took, fault := w.run()
 	s.pass(w.engine, w.latency+took)
 	if fault != driver.Success {
 		s.ctx.lost = fault
 	}
 	return driver.Success
+}
+
+// meet lets what is on its way by the default stream arrive, for which all but the streams that say otherwise wait.
+func (s *stream) meet() {
+	if !s.nonBlocking {
+		s.ctx.arrive()
+	}
 }
 
 // pass lets an engine be busy for the stream: from when host, stream and engine are ready, and, as legacy streams ask
@@ -103,8 +115,11 @@ func (m *Machine) streamDestroy(handle driver.StreamHandle) driver.Result {
 
 func (m *Machine) streamSynchronize(handle driver.StreamHandle) driver.Result {
 	return m.stream("StreamSynchronize", callTime, handle, func(c *context, s *stream) driver.Result {
-		if s.capture != nil {
+		if s.capture != nil || c.forbids() {
 			return c.spoil()
+		}
+		if s == c.legacy {
+			c.arrive()
 		}
 		m.now = max(m.now, s.busy)
 		c.device.pool.trim(c.device.pool.threshold)
@@ -115,7 +130,7 @@ func (m *Machine) streamSynchronize(handle driver.StreamHandle) driver.Result {
 func (m *Machine) streamQuery(handle driver.StreamHandle) driver.Result {
 	return m.stream("StreamQuery", submitTime, handle, func(c *context, s *stream) driver.Result {
 		switch {
-		case s.capture != nil:
+		case s.capture != nil || c.forbids():
 			return c.spoil()
 		case s.busy > m.now:
 			return driver.NotReady

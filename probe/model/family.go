@@ -1,5 +1,7 @@
 package model
 
+import "strings"
+
 // What a model is for, as Model.Family tells.
 const (
 	TextGeneration = "text_generation"
@@ -24,8 +26,21 @@ var families = map[string]string{
 	"internlm2": TextGeneration, "minicpm": TextGeneration, "t5": TextGeneration,
 	"bert": Embedding, "nomic-bert": Embedding, "jina-bert-v2": Embedding, "modern-bert": Embedding,
 	"t5encoder": Embedding, "gemma-embedding": Embedding,
-	"clip": Vision, "whisper": Audio, "wavtokenizer-dec": Audio,
-	"qwen2vl": Multimodal, "qwen3vl": Multimodal, "chameleon": Multimodal, "cogvlm": Multimodal,
+	"clip": Vision, "vit": Vision, "siglip": Vision, "whisper": Audio, "wavtokenizer-dec": Audio,
+	"llava": Multimodal, "mllama": Multimodal, "qwen2vl": Multimodal, "qwen3vl": Multimodal, "chameleon": Multimodal, "cogvlm": Multimodal,
+}
+
+// FamilyOf tells the family of an architecture by its name, of which every bitnet* generates text; Unknown if it is not
+// known.
+func FamilyOf(architecture string) string {
+	name := strings.ToLower(architecture)
+	if family, known := families[name]; known {
+		return family
+	}
+	if strings.HasPrefix(name, "bitnet") {
+		return TextGeneration
+	}
+	return Unknown
 }
 
 // familyOf tells the family of a file. A pooling type other than none (0) makes an embedding model of any
@@ -34,8 +49,5 @@ func (f *File) familyOf(arch string) string {
 	if pooling, _ := f.Keys[arch+".pooling_type"].(uint64); pooling > 0 {
 		return Embedding
 	}
-	if family, known := families[arch]; known {
-		return family
-	}
-	return Unknown
+	return FamilyOf(arch)
 }

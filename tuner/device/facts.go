@@ -62,7 +62,7 @@ func look(h probe.Host, s gpu.Survey, c Constants, mem memory.Constants, known M
 	f.SystemBandwidth = Figure{Value: known.ReadBandwidth, Basis: Measured}
 	if known.ReadBandwidth == 0 {
 		nodes := uint64(max(h.CPU.NUMANodes, 1))
-		f.SystemBandwidth = Figure{Value: nodes * c.NodeBandwidth, Basis: Estimate, Reason: fmt.Sprintf("NUMA nodes: %d", nodes)}
+		f.SystemBandwidth = Figure{Value: times(nodes, c.NodeBandwidth), Basis: Estimate, Reason: fmt.Sprintf("NUMA nodes: %d", nodes)}
 	}
 	for _, g := range s.GPUs {
 		card := cardOf(g, mem)

@@ -142,7 +142,7 @@ func (c Constants) working(r *Requirements, m model.Model) {
 		layers, kept = 1, "%d layer at a time"
 	}
 	context := uint64(r.Context)
-	r.KVCache = Figure{Value: times(2*layers*width*c.CacheValueBytes, context), Basis: Estimate,
+	r.KVCache = Figure{Value: times(times(2*layers*width, c.CacheValueBytes), context), Basis: Estimate,
 		Reason: fmt.Sprintf("keys and values of "+kept+", %d wide, for %d tokens at %d bytes", layers, width, r.Context, c.CacheValueBytes)}
 	flight := min(context, uint64(c.FlightTokens))
 	hidden, ffn, query := uint64(m.Hidden), uint64(m.FFN), heads*uint64(m.HeadDim)

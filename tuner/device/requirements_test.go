@@ -105,4 +105,9 @@ func TestRequirementsDoNotWrapAround(t *testing.T) {
 	if d := decide(t, plain(8, 64*gib), cards(80*gib), r, Options{}); d.Strategy.Value != CPUOnly || d.Batch.Value != 1 {
 		t.Errorf("%s with batch %d, want cpu_only with 1", d.Strategy.Value, d.Batch.Value)
 	}
+	c := Defaults
+	c.CacheValueBytes = 1 << 60
+	if got := c.Require(m, Use{}).KVCache.Value; got != 1<<64-1 {
+		t.Errorf("a cache of %d bytes, want the most that there is", got)
+	}
 }

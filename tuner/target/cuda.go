@@ -35,6 +35,7 @@ type CUDAOptions struct {
 // After an error that loses the device, such as a kernel that reads where it must not, it resets the device and goes on with
 // the next arm, a few times; from then on it refuses everything, and Lost says why.
 type CUDA struct {
+	driver  *driver.Driver
 	device  *driver.Device
 	card    Card
 	model   model.Model
@@ -56,8 +57,8 @@ var _ Target = (*CUDA)(nil)
 // what it does to whoever shares the card.
 const maxResets = 2
 
-// NewCUDA returns a target on a device. It takes no memory there before it is used.
-func NewCUDA(device *driver.Device, card Card, m model.Model, opt CUDAOptions) (*CUDA, error) {
+// NewCUDA returns a target on a device of a driver. It takes no memory there before it is used.
+func NewCUDA(d *driver.Driver, device *driver.Device, card Card, m model.Model, opt CUDAOptions) (*CUDA, error) {
 	if len(opt.Layouts) == 0 {
 		panic("target: a CUDA target without layouts")
 	}
@@ -65,7 +66,7 @@ func NewCUDA(device *driver.Device, card Card, m model.Model, opt CUDAOptions) (
 		return nil, fmt.Errorf("target: hold %s on %s: %w", m.Name, device, err)
 	}
 	return &CUDA{
-		device: device, card: card, model: m, options: opt, turn: make(chan struct{}, 1), notes: map[string]bool{},
+		driver: d, device: device, card: card, model: m, options: opt, turn: make(chan struct{}, 1), notes: map[string]bool{},
 		words: rand.New(rand.NewPCG(opt.Seed, streamWords)),
 	}, nil
 }
@@ -75,11 +76,17 @@ func (c *CUDA) Name() string { return "cuda" }
 
 // Note says how what is measured differs from the whole model; "" = not at all.
 func (c *CUDA) Note() string {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	return strings.Join(slices.Sorted(maps.Keys(c.notes)), "; ")
 }
 
 // Lost returns why the device is refused for good, or nil.
-func (c *CUDA) Lost() error { return c.lost }
+func (c *CUDA) Lost() error {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.lost
+}
 
 // Close frees what the target holds on the device. Subjects return an error from then on. It may be called again.
 func (c *CUDA) Close() error {

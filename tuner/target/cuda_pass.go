@@ -58,7 +58,7 @@ func (p *cudaPass) mul(s *cudaState, f *driver.Function, layer, matmul int) erro
 	mm := p.layers.matmuls[matmul]
 	in := s.room.inputs[mm.k]
 	return p.kernel.Launch(s.stream, f, &gpukernels.MulParams{
-		Dst: s.room.outputs[mm.n], W: p.layers.at(layer, matmul), X: in.x, Sum: in.sum,
+		Dst: s.room.outputs[mm.n].Ptr, W: p.layers.at(layer, matmul), X: in.x.Ptr, Sum: in.sum.Ptr,
 		M: int32(p.arm.Batch), N: int32(mm.n), K: int32(mm.k), Stride: int32(gpukernels.Stride(mm.k)),
 	}, max(1, p.arm.Launch.SplitK))
 }
@@ -93,7 +93,7 @@ func (p *cudaPass) verify(ctx context.Context, s *cudaState, f *driver.Function)
 
 func (p *cudaPass) poison(s *cudaState, mm cudaMatmul) error {
 	const bits = uint32(poison & 0xffffffff)
-	return s.stream.Fill32(s.room.outputs[mm.n], bits, uint64(p.arm.Batch)*uint64(mm.n))
+	return s.stream.Fill32(s.room.outputs[mm.n].Ptr, bits, uint64(p.arm.Batch)*uint64(mm.n))
 }
 
 // compare checks the outputs of a matmul that has ended.
@@ -102,7 +102,7 @@ func (p *cudaPass) compare(s *cudaState, mm cudaMatmul) error {
 	if len(p.outputs) < need {
 		p.outputs = make([]int32, need)
 	}
-	if err := driver.Download(p.target.device, p.outputs[:need], s.room.outputs[mm.n]); err != nil {
+	if err := driver.Download(p.target.device, p.outputs[:need], s.room.outputs[mm.n].Ptr); err != nil {
 		return err
 	}
 	return p.layers.of[[2]int{mm.n, mm.k}].compare(p.outputs[:need], firstTokens(s.room.inputs[mm.k].tokens, p.arm.Batch))
@@ -127,6 +127,9 @@ func (p *cudaPass) capture(s *cudaState, f *driver.Function) (err error) {
 	}
 	if p.two, err = through(p.layers.count); err != nil {
 		return errors.Join(err, p.one.Close())
+	}
+	if p.state != s {
+		s.passes = append(s.passes, p)
 	}
 	p.state, p.room = s, s.room
 	return nil

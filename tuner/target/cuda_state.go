@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	gpukernels "github.com/bitnet-autotune/bitnet-autotune/cuda/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/memory"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
-	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 )
 
 // cudaState is what a CUDA target has on its device. A pass that was made for another one makes itself anew.
@@ -18,10 +18,12 @@ type cudaState struct {
 	stream *driver.Stream
 	events [3]*driver.Event
 	loader *gpukernels.Loader
+	memory *memory.Manager
 	budget uint64 // bytes that weights may take
 
 	layers map[kernels.Layout]*cudaLayers
 	room   *cudaRoom
+	passes []*cudaPass // whose graphs end with it
 }
 
 // ready returns what the target has on the device, made if there is nothing.
@@ -50,31 +52,47 @@ func (s *cudaState) open() (err error) {
 	if s.loader, err = gpukernels.NewLoader(device); err != nil {
 		return err
 	}
+	if s.memory, err = memory.NewManager(s.target.driver, slices.Index(s.target.driver.Devices(), device), memory.Options{}); err != nil {
+		return err
+	}
 	s.budget = s.target.options.MaxBytes
 	if s.budget == 0 {
-		m, err := device.MemoryInfo()
+		now, err := s.memory.Memory()
 		if err != nil {
 			return err
 		}
-		s.budget = memory.Defaults.Available(gpu.Memory{TotalBytes: m.TotalBytes, FreeBytes: m.FreeBytes}) / 2
+		s.budget = memory.Defaults.Available(now.Memory) / 2
 	}
 	return nil
+}
+
+// alloc takes memory for what name says.
+func (s *cudaState) alloc(bytes uint64, name string) (memory.Allocation, error) {
+	return s.memory.Alloc(memory.Request{Bytes: bytes, Name: name})
+}
+
+// free gives back what was taken, if it was.
+func (s *cudaState) free(a memory.Allocation) error {
+	if a.Bytes == 0 || s.target.device.Lost() != nil { // nothing, or gone with the context
+		return nil
+	}
+	return s.memory.Free(a)
 }
 
 // close frees everything. What went with its context is gone already.
 func (s *cudaState) close() error {
 	var errs []error
-	lost := s.target.device.Lost() != nil
-	free := func(p driver.Ptr) {
-		if p != 0 && !lost {
-			errs = append(errs, s.target.device.Free(p))
-		}
+	for _, p := range s.passes {
+		errs = append(errs, p.one.Close(), p.two.Close())
 	}
 	for _, l := range s.layers {
-		free(l.data)
+		errs = append(errs, s.free(l.data))
 	}
 	if s.room != nil {
-		s.room.each(free)
+		errs = append(errs, s.room.free(s))
+	}
+	if s.memory != nil && s.target.device.Lost() == nil {
+		errs = append(errs, s.memory.Close())
 	}
 	if s.loader != nil {
 		errs = append(errs, s.loader.Close())
@@ -94,7 +112,7 @@ func (s *cudaState) close() error {
 // one shape are copies of one random matrix, each in a place of its own: what is read from where is as in a model, and one
 // reference serves all of them.
 type cudaLayers struct {
-	data    driver.Ptr
+	data    memory.Allocation
 	count   int
 	bytes   uint64                    // of a layer
 	matmuls []cudaMatmul              // of a layer, in order of use
@@ -118,7 +136,7 @@ func align(bytes uint64) uint64 { return (bytes + 255) &^ 255 }
 
 // at is where the weights of a matmul of a layer lie.
 func (l *cudaLayers) at(layer, matmul int) driver.Ptr {
-	return l.data + driver.Ptr(uint64(layer)*l.bytes+l.matmuls[matmul].offset)
+	return l.data.Ptr + driver.Ptr(uint64(layer)*l.bytes+l.matmuls[matmul].offset)
 }
 
 // hold returns the layers in a layout, made if this is the first time they are needed.
@@ -143,13 +161,13 @@ func (s *cudaState) hold(ctx context.Context, layout kernels.Layout) (*cudaLayer
 			l.count/2, c.model.Layers, layout, budget, uint64(whole)*l.bytes)] = true
 	}
 	var err error
-	if l.data, err = c.device.Alloc(uint64(l.count) * l.bytes); err != nil {
+	if l.data, err = s.alloc(uint64(l.count)*l.bytes, "weights in layout "+string(layout)); err != nil {
 		return nil, err
 	}
 	s.layers[layout] = l // whatever happens next, close frees it
 	if err := s.fill(ctx, layout, l); err != nil {
 		delete(s.layers, layout)
-		return nil, errors.Join(err, c.device.Free(l.data))
+		return nil, errors.Join(err, s.free(l.data))
 	}
 	return l, nil
 }
@@ -187,7 +205,7 @@ func (s *cudaState) fill(ctx context.Context, layout kernels.Layout, l *cudaLaye
 		l.of[shape] = &cudaReference{newReference(format, packed, sampled(mm.n), c.words), format}
 	}
 	for layer := 1; layer < l.count; layer++ {
-		if err := s.stream.Copy(l.data+driver.Ptr(uint64(layer)*l.bytes), l.data, l.bytes); err != nil {
+		if err := s.stream.Copy(l.data.Ptr+driver.Ptr(uint64(layer)*l.bytes), l.data.Ptr, l.bytes); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func openCUDA(t testing.TB, opt CUDAOptions) rig {
 		opt.Layouts = gpukernels.Layouts()
 	}
 	opt.Seed = 1
-	c, err := NewCUDA(d.Devices()[0], Card{Capability: gpu.Capability{Major: 9}}, tall, opt)
+	c, err := NewCUDA(d, d.Devices()[0], Card{Capability: gpu.Capability{Major: 9}}, tall, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestCUDAWrongResultsAreFound(t *testing.T) {
 	c := openCUDA(t, CUDAOptions{})
 	spoil := func() {
 		l := c.state.layers[kernels.I2S]
-		if err := driver.Upload(c.device, l.data, slices.Repeat([]byte{0x55}, int(l.bytes)*l.count)); err != nil { // all weights 0
+		if err := driver.Upload(c.device, l.data.Ptr, slices.Repeat([]byte{0x55}, int(l.bytes)*l.count)); err != nil { // all weights 0
 			t.Fatal(err)
 		}
 	}
@@ -168,9 +168,7 @@ func TestCUDAFaults(t *testing.T) {
 		"no compiler":                     {"ModuleLoadDataEx:1=221", ErrRejected},
 		"the PTX is too new":              {"ModuleLoadDataEx:1=222", ErrRejected},
 		"too many registers":              {"LaunchKernel:1=701", ErrRejected},
-		"no memory for weights":           {"MemAlloc:1=2", ErrOutOfMemory},
-		"no memory for inputs":            {"MemAlloc:2=2", ErrOutOfMemory},
-		"no memory for outputs":           {"MemAlloc:6=2", ErrOutOfMemory},
+		"no memory":                       {"MemAlloc:1+=2,MemCreate:1+=2", ErrOutOfMemory},
 		"no event":                        {"EventCreate:2=2", ErrOutOfMemory},
 		"a kernel reads where it may not": {"StreamSynchronize:2=700", driver.ErrDeviceLost},
 		"a graph cannot be made":          {"GraphInstantiate:2=999", nil},
@@ -183,6 +181,7 @@ func TestCUDAFaults(t *testing.T) {
 			if _, err := c.Prepare(t.Context(), Decode, noshift); err == nil || f.want != nil && !errors.Is(err, f.want) {
 				t.Errorf("%v, want %v", err, f.want)
 			}
+			c.machine.Heal()
 			s, err := c.Prepare(t.Context(), Decode, noshift)
 			if err != nil {
 				t.Fatalf("the next arm: %v", err)
@@ -247,5 +246,25 @@ func TestCUDALaterBatchIsLarger(t *testing.T) {
 	}
 	if _, err := first.Run(t.Context(), 1); err != nil {
 		t.Error(err)
+	}
+	small := openCUDA(t, CUDAOptions{MaxBytes: 1 << 20})
+	if _, err := small.Prepare(t.Context(), Prefill, Arm{Layout: kernels.I2S, Kernel: "mul/i2s/gemm/w4-rt1-m32-s2", Batch: 4096}); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("4096 tokens in 1 MiB: %v, want out of memory", err)
+	}
+}
+
+// A target leaves nothing on the card while the driver, which others use too, stays open: also no graph of an arm.
+func TestCUDACloseLeavesNothing(t *testing.T) {
+	c := openCUDA(t, CUDAOptions{Layouts: []kernels.Layout{kernels.I2S}})
+	if _, err := c.Prepare(t.Context(), Decode, noshift); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range c.machine.Leaks() {
+		if !strings.Contains(left, "primary context") {
+			t.Errorf("left on the card: %s", left)
+		}
 	}
 }

@@ -18,6 +18,10 @@
 // Every arm is verified before it is timed, and after every run again: see the type reference for how this takes
 // milliseconds at any batch.
 //
+// [CUDA] is a GPU behind the driver. It holds the weights of two passes through the model, or of as much of that as the memory
+// manager's budget allows, each matrix in a place of its own; verifies every distinct shape of an arm with poisoned
+// outputs, and the outputs of one matmul again after every run; and times graphs of launches.
+//
 // [Bank] is for tables of kernels: distinct matrices of one shape, which any kernel of their layout may multiply in turn,
 // beside the loops that are their limits.
 //
@@ -27,6 +31,9 @@
 // cache is measured there, as it would run: [CPU.Residency].
 //
 // A context is looked at between two matmuls. One matmul by the generic kernel at a large batch takes seconds.
+//
+// Nothing here ran on a GPU yet: package sim executed it. The bytes and results are those of the real kernels, the times are
+// not those of any card.
 //
 // A run is checked in one matmul of the last layer that it went through; the first check of a layer takes a few tens of
 // milliseconds, outside the time that is reported.
@@ -42,6 +49,18 @@
 // 2026-11-21. An iteration is one layer, the next one whatever arm ran before, and not the whole model: a pass with eight
 // tokens took 0.6 s on a slow host, where a duel then had time for four blocks. With a place of its own for each arm, the
 // second of a pair would find in the cache the layer that the first has just read.
+//
+// 2026-11-21. A run of a CUDA arm is n graphs through half of the layers held and n through all, and its time the
+// difference: what launching a graph costs cancels, where a fixed overhead, measured once and taken off, would be wrong for
+// one arm and right for another. Another half-size graph goes first, so that the clock starts while the device is at work.
+// It costs three times what is measured; samples of 2 ms make up for it. Both graphs begin with the first layer, so that
+// between two reads of a weight at least half of what is held is read: with two passes held, as much as in a real one.
+//
+// 2026-11-21. On a GPU the matrices of one shape are copies of one random matrix. Caches go by address, and a copy on the
+// device takes milliseconds where packing two billion weights takes the host a minute of the budget.
+//
+// 2026-11-21. A device that a kernel lost is reset twice, and what was prepared before is made anew when it runs next; the
+// third time it is given up. The road not taken, to end at the first, would let one bad variant end a search.
 //
 // 2026-11-21. A pool of threads per thread count, all but one parked, instead of one pool that lets workers sit out: it
 // keeps the pool's protocol as simple as it is, and a search tries few thread counts.

@@ -232,24 +232,48 @@ func TestBarrierAfterExit(t *testing.T) {
 	}
 }
 
-// The fragments are placed by the layouts of CUTLASS (mma_traits_sm80.hpp, SM80_16x8x32_S32U8S8S32_TN), column-major:
-// A ((4,8),(4,2,2)):((64,1),(16,8,256)), B ((4,8),(4,2)):((32,1),(8,128)), C ((4,8),(2,2)):((32,1),(16,8)); they were
-// written by others than this interpreter.
+// A fragment says where a lane's values lie in a matrix, as CUTLASS has it: the place, counted down the columns, is the
+// sum of these strides times lane%4, lane/4, and the bits of the number of the value.
+type fragmentLayout struct {
+	lane   [2]int
+	values []int
+}
+
+func (l fragmentLayout) place(lane, value int) int {
+	at := l.lane[0]*(lane%4) + l.lane[1]*(lane/4)
+	for i, stride := range l.values {
+		at += stride * (value >> i & 1)
+	}
+	return at
+}
+
+// The layouts are those of mma_traits_sm75.hpp and mma_traits_sm80.hpp of CUTLASS, written by others than this
+// interpreter: of SM80_16x8x32_S32U8S8S32_TN, for one, A ((4,8),(4,2,2)):((64,1),(16,8,256)),
+// B ((4,8),(4,2)):((32,1),(8,128)) and C ((4,8),(2,2)):((32,1),(16,8)).
 func TestMmaAgainstMatrices(t *testing.T) {
 	for _, tt := range []struct {
 		shape   string
 		m, n, k int
-	}{{"m16n8k32", 16, 8, 32}, {"m16n8k16", 16, 8, 16}, {"m8n8k16", 8, 8, 16}} {
+		a, b, c fragmentLayout
+	}{
+		{"m16n8k32", 16, 8, 32,
+			fragmentLayout{[2]int{64, 1}, []int{16, 32, 8, 256}}, fragmentLayout{[2]int{32, 1}, []int{8, 16, 128}}, fragmentLayout{[2]int{32, 1}, []int{16, 8}}},
+		{"m16n8k16", 16, 8, 16,
+			fragmentLayout{[2]int{64, 1}, []int{16, 32, 8}}, fragmentLayout{[2]int{32, 1}, []int{8, 16}}, fragmentLayout{[2]int{32, 1}, []int{16, 8}}},
+		{"m8n8k16", 8, 8, 16,
+			fragmentLayout{[2]int{32, 1}, []int{8, 16}}, fragmentLayout{[2]int{32, 1}, []int{8, 16}}, fragmentLayout{[2]int{16, 1}, []int{8}}},
+	} {
 		for _, types := range [][2]Type{{"s8", "s8"}, {"u8", "s8"}, {"s8", "u8"}, {"u8", "u8"}} {
 			t.Run(fmt.Sprintf("%s.%s.%s", tt.shape, types[0], types[1]), func(t *testing.T) {
-				checkMma(t, tt.shape, tt.m, tt.n, tt.k, types)
+				checkMma(t, tt.shape, tt.m, tt.n, tt.k, types, tt.a, tt.b, tt.c)
 			})
 		}
 	}
 }
 
-func checkMma(t *testing.T, shape string, m, n, k int, types [2]Type) {
+func checkMma(t *testing.T, shape string, m, n, k int, types [2]Type, la, lb, lc fragmentLayout) {
 	rng := rand.New(rand.NewPCG(5, 6))
+	// Matrices by columns: A of m rows, B of n rows (it is given transposed), C of m rows.
 	a, b, c := make([]uint8, m*k), make([]uint8, n*k), make([]int32, m*n)
 	for i := range a {
 		a[i] = uint8(rng.Uint32())
@@ -261,24 +285,18 @@ func checkMma(t *testing.T, shape string, m, n, k int, types [2]Type) {
 		c[i] = int32(rng.Uint32())
 	}
 	ra, rb, rc := m*k/128, n*k/128, m*n/32
-	// Each lane's registers, as memory: A, B, then C.
+	// Each lane's registers, as memory: A, B, C, and then D.
 	data := make([]byte, 32*4*(ra+rb+2*rc))
 	word := func(lane, r int) []byte { return data[4*(lane*(ra+rb+2*rc)+r):] }
 	for lane := range 32 {
-		g, tid := lane/4, lane%4
-		for r := range ra {
-			row, col := g+8*(r%(m/8)), 16*(r/(m/8))+4*tid // 64*tid + g + 16*byte + 8*(r%2) + 256*(r/2), column-major of 16 rows
-			for i := range 4 {
-				word(lane, r)[i] = a[row*k+col+i]
-			}
+		for v := range 4 * ra {
+			word(lane, v/4)[v%4] = a[la.place(lane, v)]
 		}
-		for r := range rb {
-			for i := range 4 {
-				word(lane, ra+r)[i] = b[g*k+16*r+4*tid+i]
-			}
+		for v := range 4 * rb {
+			word(lane, ra+v/4)[v%4] = b[lb.place(lane, v)]
 		}
-		for r := range rc {
-			binary.LittleEndian.PutUint32(word(lane, ra+rb+r), uint32(c[(g+8*(r/2))*n+2*tid+r%2]))
+		for v := range rc {
+			binary.LittleEndian.PutUint32(word(lane, ra+rb+v), uint32(c[lc.place(lane, v)]))
 		}
 	}
 	text := ".entry k(.param .u64 p) {\n.reg .b32 %a<4>, %b<2>, %c<4>, %i;\n.reg .b64 %p, %o;\nld.param.u64 %p, [p];\nmov.u32 %i, %tid.x;\n" +
@@ -302,11 +320,12 @@ func checkMma(t *testing.T, shape string, m, n, k int, types [2]Type) {
 	if _, err := mod.Kernels[0].Launch(t.Context(), &h, Launch{Block: [3]int{32}, Params: params}); err != nil {
 		t.Fatal(err)
 	}
-	for row := range m {
-		for col := range n {
-			want := c[row*n+col]
+	for lane := range 32 {
+		for v := range rc {
+			at := lc.place(lane, v)
+			row, col, want := at%m, at/m, c[at]
 			for i := range k {
-				x, y := int32(a[row*k+i]), int32(b[col*k+i])
+				x, y := int32(a[i*m+row]), int32(b[i*n+col])
 				if types[0] == "s8" {
 					x = int32(int8(x))
 				}
@@ -315,8 +334,7 @@ func checkMma(t *testing.T, shape string, m, n, k int, types [2]Type) {
 				}
 				want += x * y
 			}
-			lane, r := row%8*4+col/2, row/8*2+col%2
-			if got := int32(binary.LittleEndian.Uint32(word(lane, ra+rb+rc+r))); got != want {
+			if got := int32(binary.LittleEndian.Uint32(word(lane, ra+rb+rc+v))); got != want {
 				t.Fatalf("row %d, column %d: %d, want %d", row, col, got, want)
 			}
 		}
@@ -346,11 +364,10 @@ func TestLdmatrix(t *testing.T) {
 		for n := range 4 {
 			body := fill + "ldmatrix.sync.aligned.m8n8.x4" + tt.trans + ".shared.b16 {%r12, %r13, %r14, %r15}, [%r6];\n" +
 				fmt.Sprintf("mov.u32 %%r1, %%r%d;\n", 12+n) + storeR
-			b, _, err := launch(t, parse(t, sharedWords+entry(body)), 128, Launch{})
-			if err == nil {
+			if _, _, err := launch(t, parse(t, sharedWords+entry(body)), 128, Launch{}); err == nil {
 				t.Fatal("a block of one thread ran ldmatrix")
 			}
-			b, _, err = launch(t, parse(t, sharedWords+entry(body)), 128, Launch{Block: [3]int{32}})
+			b, _, err := launch(t, parse(t, sharedWords+entry(body)), 128, Launch{Block: [3]int{32}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,6 +40,13 @@ END:
 	bar.sync 0;
 	atom.shared.add.u32 %r1, [%r4], 1; // OTHER
 	ld.shared.u32 %r2, [%r4]; // FAULT`, Launch{Block: [3]int{64}}},
+		{"an atomic of one warp, read by another", Race, `mov.u32 %r4, s;
+	setp.eq.u32 %p1, %r0, 0;
+	@%p1 st.shared.u32 [%r4], 0;
+	bar.sync 0;
+	setp.lt.u32 %p2, %r0, 32;
+	@%p2 atom.shared.add.u32 %r1, [%r4], 1; // OTHER
+	@!%p2 ld.shared.u32 %r2, [%r4]; // FAULT`, Launch{Block: [3]int{64}}},
 		{"shared memory that nobody wrote", Uninitialised, mine + `st.shared.u16 [%r6], %h1;
 	ld.shared.u32 %r1, [%r6]; // FAULT`, Launch{}},
 		{"a register that nobody wrote", Uninitialised, "add.u32 %r1, %r2, 1; // FAULT", Launch{}},

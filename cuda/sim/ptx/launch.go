@@ -130,6 +130,10 @@ func (r *run) work(blocks int64) {
 	for i, n := range k.counts {
 		r.counts[i] += n
 	}
+	if r.fault == nil && !r.stop.Load() { // else it stopped in the middle of a block
+		k.run = nil
+		r.k.idle.Put(k)
+	}
 }
 
 func (r *run) failed(block int64, fault *Fault) {
@@ -151,7 +155,15 @@ func (r *run) finish() {
 	}
 }
 
+// newWorker takes one that ended a launch of the same kernel and block, if there is one: registers are megabytes, and
+// making them takes longer than a small grid.
 func (r *run) newWorker() *worker {
+	if k, ok := r.k.idle.Get().(*worker); ok && k.block.dims == r.Launch.Block && len(k.block.shared) == r.k.SharedBytes+r.Launch.SharedBytes {
+		clear(k.counts)
+		clear(k.cache)
+		k.run, k.issued, k.stats, k.pages = r, 0, Stats{}, pageCache{}
+		return k
+	}
 	k := &worker{run: r, counts: make([]uint64, len(r.k.code)), cache: make([]Region, r.k.cacheSlots)}
 	b := &k.block
 	b.k, b.worker, b.dims = r.k, k, r.Launch.Block

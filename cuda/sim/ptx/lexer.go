@@ -27,7 +27,7 @@ func digit(c byte) bool { return '0' <= c && c <= '9' }
 
 // lex cuts PTX into tokens and drops comments.
 func lex(text string) ([]token, error) {
-	var tokens []token
+	tokens := make([]token, 0, len(text)/5) // of PTX by compilers, a little too much
 	line := 1
 	for i := 0; i < len(text); {
 		c := text[i]

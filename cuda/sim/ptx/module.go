@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A Version is that of the PTX language: {7, 8} of ".version 7.8".
@@ -43,7 +44,6 @@ type Module struct {
 	Kernels []*Kernel // in the order of the text
 
 	lines []string
-	vars  []*variable
 	data  []byte // .global and .const variables
 }
 
@@ -79,7 +79,6 @@ type Kernel struct {
 	MaxRegisters int    // .maxnreg; 0: not given
 
 	module       *Module
-	vars         []*variable
 	code         []inst
 	constants    []constant // registers that hold one value for ever
 	specials     []special  // registers that the hardware fills
@@ -87,9 +86,9 @@ type Kernel struct {
 	predicates   int
 	cacheSlots   int
 	sharedAlign  int
-	usesDynamic  bool
-	instructions []string // the opcodes that occur; inst.opcode indexes it
-	refused      error    // why it cannot run here, though it is sound
+	instructions []string  // the opcodes that occur; inst.opcode indexes it
+	refused      error     // why it cannot run here, though it is sound
+	idle         sync.Pool // of *worker: what a launch of any number of blocks leaves to the next
 }
 
 // space is where an address points.

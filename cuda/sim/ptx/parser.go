@@ -34,6 +34,7 @@ type parser struct {
 	m      *Module
 
 	symbols map[string]*variable // of the module
+	body    []statement          // room for those of a kernel
 	lint    []error
 	count   int // statements
 	depth   int // of braces and brackets
@@ -330,7 +331,7 @@ func (p *parser) kernel() {
 		}
 	}
 	f := &function{p: p, k: k, opcodes: map[string]int{}, sharedVars: map[*variable]*variable{}, constants: map[uint64]int{}, specials: map[string]int{}}
-	f.scope = newScope(nil)
+	f.scope, f.body = newScope(nil), p.body[:0]
 	if p.accept("(") && !p.accept(")") {
 		p.params(f)
 	}
@@ -338,6 +339,7 @@ func (p *parser) kernel() {
 	p.expect("{")
 	p.block(f)
 	f.compile()
+	p.body = f.body
 	p.m.Kernels = append(p.m.Kernels, k)
 }
 

@@ -210,6 +210,7 @@ func (p *parser) instruction(f *function) {
 		p.failAt(t.line, "%v is not an instruction", t)
 	}
 	if !p.accept(";") {
+		s.operands = make([]operand, 0, 4)
 		for {
 			s.operands = append(s.operands, p.operand(f))
 			if !p.accept(",") {

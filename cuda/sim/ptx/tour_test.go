@@ -133,3 +133,30 @@ LOOP:
 		t.Errorf("%d instructions of threads, %d of warps", first.Instructions, first.WarpInstructions)
 	}
 }
+
+func BenchmarkTour(b *testing.B) {
+	text, err := os.ReadFile("testdata/tour.ptx")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := Parse(string(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := m.Kernels[0]
+	var h Heap
+	params := make([]byte, k.ParamBytes)
+	for i := range 3 {
+		binary.LittleEndian.PutUint64(params[8*i:], h.Alloc(1<<16))
+	}
+	binary.LittleEndian.PutUint32(params[24:], 1<<14)
+	var instructions uint64
+	for b.Loop() {
+		stats, err := k.Launch(b.Context(), &h, Launch{Grid: [3]int{16}, Block: [3]int{128}, SharedBytes: 512, Params: params, Workers: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		instructions += stats.Instructions
+	}
+	b.ReportMetric(float64(instructions)/b.Elapsed().Seconds(), "thread-instructions/s")
+}

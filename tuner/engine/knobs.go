@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits are what is known of the host and the task before anything is measured.
+type Limits struct {
+	Cores     int      // usable threads
+	Masks     []string // CPU masks worth trying, hexadecimal; nil = none
+	NUMANodes int
+	GPUs      int
+	Layers    int // of the model; 0 unknown
+	// ModelBytes and MemoryBytes say whether the model fits without being mapped; 0 unknown.
+	ModelBytes, MemoryBytes uint64
+	Prompt                  int // tokens: a larger batch than the prompt changes nothing
+	// Allow names knobs that change what the model answers, for which somebody has to ask: cache-type-k, cache-type-v.
+	Allow []string
+}
+
+// known is a flag of the llama.cpp family that is worth trying.
+type known struct {
+	name    string
+	knob    Knob // what is the same everywhere
+	quality bool // it changes what the model answers: only if allowed
+	values  func(Flag, Limits) []string
+	why     string // why there are no values
+}
+
+// knownFlags is the one list of flags, in the order in which they are tried.
+var knownFlags = []known{
+	{name: "threads", knob: Knob{Stage: Threads, Ordered: true, Fact: "n_threads"}, values: threadCounts, why: "only one thread may be used"},
+	{name: "ubatch-size", knob: Knob{Stage: Batch, Ordered: true, Fact: "n_ubatch", Regimes: []string{Prefill}, Beside: "batch-size"}, values: microBatches, why: "the prompt is one batch whatever it is"},
+	{name: "batch-size", knob: Knob{Stage: Batch, Ordered: true, Fact: "n_batch", Regimes: []string{Prefill}}, values: logicalBatches, why: "the engine's own holds the prompt, and a smaller one only cuts ubatch-size"},
+	{name: "flash-attn", knob: Knob{Stage: Others, Fact: "flash_attn", Rounding: true}, values: choices("0", "1", "off", "on"), why: "its values are not known"},
+	{name: "run-time-repack", knob: Knob{Stage: Others, Fact: "repack", Rounding: true}, values: choices("0", "1"), why: "its values are not known"},
+	{name: "n-gpu-layers", knob: Knob{Stage: Others, Ordered: true, Fact: "n_gpu_layers", Rounding: true}, values: gpuLayers, why: "no GPU"},
+	{name: "mmap", knob: Knob{Stage: Others, Fact: "use_mmap"}, values: unmapped("0", "1"), why: "the model does not fit into memory without it"},
+	{name: "load-mode", knob: Knob{Stage: Others, Fact: "load_mode"}, values: unmapped("none", "mmap"), why: "the model does not fit into memory without mmap"},
+	{name: "transparent-huge-pages", knob: Knob{Stage: Others}, values: choices("0", "1"), why: "its values are not known"},
+	{name: "poll", knob: Knob{Stage: Others, Ordered: true, Fact: "poll", Regimes: []string{Decode}}, values: fixed("0", "50", "100"), why: "its values are not known"},
+	{name: "cpu-strict", knob: Knob{Stage: Others, Fact: "cpu_strict"}, values: choices("0", "1"), why: "its values are not known"},
+	{name: "cpu-mask", knob: Knob{Stage: Others, Fact: "cpu_mask"}, values: func(_ Flag, l Limits) []string { return l.Masks }, why: "no set of cores is worth trying here"},
+	{name: "prio", knob: Knob{Stage: Others, Ordered: true}, values: choices("0", "2"), why: "its values are not known"}, // 3 is real time, which can stop a machine
+	{name: "numa", knob: Knob{Stage: Others}, values: numaModes, why: "one NUMA node"},
+	{name: "cache-type-k", knob: Knob{Stage: Others, Fact: "type_k"}, quality: true, values: fixed("f16", "q8_0")},
+	{name: "cache-type-v", knob: Knob{Stage: Others, Fact: "type_v"}, quality: true, values: fixed("f16", "q8_0")},
+}
+
+// Knobs are the flags of a help text that may be tried within limits, and why others are left out. An Allow that names no
+// flag of the help is an error: nobody should believe that something was tried which was not.
+func Knobs(h Help, l Limits) (knobs []Knob, left []string, err error) {
+	for _, name := range l.Allow {
+		if i := slices.IndexFunc(knownFlags, func(k known) bool { return k.name == name }); i < 0 || !knownFlags[i].quality || !h.Has(name) {
+			return nil, nil, fmt.Errorf("engine: allow %q: one of %v that the engine's help lists", name, qualityFlags())
+		}
+	}
+	for _, k := range knownFlags {
+		if !h.Has(k.name) {
+			continue
+		}
+		if k.quality && !slices.Contains(l.Allow, k.name) {
+			left = append(left, k.name+": it changes what the model answers and was not asked for")
+			continue
+		}
+		values := k.values(h[k.name], l)
+		if len(values) < 2 && !(k.name == "cpu-mask" && len(values) == 1) {
+			left = append(left, k.name+": "+k.why)
+			continue
+		}
+		knob := k.knob
+		knob.Name, knob.Values, knob.Own = k.name, values, h[k.name].Default
+		knobs = append(knobs, knob)
+	}
+	return knobs, left, nil
+}
+
+func qualityFlags() (names []string) {
+	for _, k := range knownFlags {
+		if k.quality {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+func threadCounts(_ Flag, l Limits) (values []string) {
+	for n := 1; n <= l.Cores; n++ {
+		values = append(values, strconv.Itoa(n))
+	}
+	return values
+}
+
+// microBatches are powers of two up to what holds the prompt, 2048 at the most: above it llama.cpp's compute buffers grow
+// and nothing else.
+func microBatches(_ Flag, l Limits) []string { return powers(64, 2048, l.Prompt) }
+
+// logicalBatches are those above 2048 that a long prompt fills; each piece of a batch is ubatch-size tokens.
+func logicalBatches(_ Flag, l Limits) []string {
+	if l.Prompt <= 2048 {
+		return nil
+	}
+	return powers(2048, 8192, l.Prompt)
+}
+
+// powers are the powers of two from low to high, up to the first that holds so many tokens.
+func powers(low, high, tokens int) (values []string) {
+	for n := low; n <= high; n *= 2 {
+		values = append(values, strconv.Itoa(n))
+		if n >= tokens {
+			break
+		}
+	}
+	return values
+}
+
+// choices are those of wanted that the help lists.
+func choices(wanted ...string) func(Flag, Limits) []string {
+	return func(f Flag, _ Limits) (values []string) {
+		for _, v := range wanted {
+			if slices.Contains(f.Choices(), v) {
+				values = append(values, v)
+			}
+		}
+		return values
+	}
+}
+
+// unmapped are choices of which one reads the whole model into memory, if that has room for it and a tenth more.
+func unmapped(wanted ...string) func(Flag, Limits) []string {
+	return func(f Flag, l Limits) []string {
+		if l.MemoryBytes > 0 && l.ModelBytes+l.ModelBytes/10 > l.MemoryBytes {
+			return nil
+		}
+		return choices(wanted...)(f, l)
+	}
+}
+
+func fixed(values ...string) func(Flag, Limits) []string {
+	return func(Flag, Limits) []string { return values }
+}
+
+// gpuLayers are none, quarters and all.
+func gpuLayers(_ Flag, l Limits) []string {
+	if l.GPUs == 0 {
+		return nil
+	}
+	if l.Layers == 0 {
+		return []string{"0", "99"}
+	}
+	var values []string
+	for quarter := range 4 {
+		values = append(values, strconv.Itoa(l.Layers*quarter/4))
+	}
+	return append(values, "99") // more than there are: the output head too
+}
+
+func numaModes(f Flag, l Limits) (values []string) {
+	if l.NUMANodes < 2 {
+		return nil
+	}
+	return choices("distribute", "isolate")(f, l) // numactl only follows what numactl set
+}
+
+// factValue is the value of a knob in the words of its flag, from the field in which the engine reports it.
+func (k Knob) factValue(facts map[string]string) (string, bool) {
+	v, ok := facts[k.Fact]
+	if !ok || k.Fact == "" {
+		return "", false
+	}
+	if slices.Contains(k.Values, v) {
+		return v, true
+	}
+	for _, words := range [][]string{{"false", "0", "off"}, {"true", "1", "on"}} {
+		if slices.Contains(words, strings.ToLower(v)) {
+			for _, w := range words {
+				if slices.Contains(k.Values, w) {
+					return w, true
+				}
+			}
+		}
+	}
+	return v, false
+}

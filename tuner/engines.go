@@ -1,0 +1,481 @@
+package tuner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
+)
+
+// EngineTarget is how the target of an engine begins: "engine:llama-bench".
+const EngineTarget = "engine:"
+
+// The engines.
+const (
+	LlamaBench = "llama-bench"
+	BitnetCPP  = "bitnet.cpp" // its llama-bench, which is an older one of llama.cpp
+	Exec       = "exec"       // any command, by a spec that stands in the model's place
+)
+
+// Engines are the names of the engines.
+func Engines() []string { return []string{LlamaBench, BitnetCPP, Exec} }
+
+// EngineBudget bounds the tuning of an engine and says which. Time, Engine and Command are needed.
+type EngineBudget struct {
+	Time       time.Duration // everything included, loading the model each time too
+	Engine     string        // one of Engines
+	Command    string        // path of the program, or its name on the PATH
+	Objective  Objective     // "" = ObjectiveMixed: decode alone has no prompt, prefill alone no answer
+	Prompt     int           // tokens of a request; 0 = 512
+	Generate   int           // tokens of its answer; 0 = 128
+	Repeat     int           // repetitions of one process; 0 = the engine's own
+	Runs       int           // most processes before the duel; 0 = 25
+	MaxThreads int           // 0 = every usable core
+	Allow      []string      // flags that change what the model answers and may be tried all the same
+	// GEMMConfig is the path of bitnet.cpp's gemm-config.h, and Build the command that builds it into {out} (engine.Compiled):
+	// then what is compiled in is tuned too. Only for BitnetCPP, and both or none.
+	GEMMConfig, Build string
+	Seed              uint64
+}
+
+// request is the objective of an engine's run as the history names it: what was asked is part of what was learned.
+func (b EngineBudget) request() string {
+	if b.Engine == Exec {
+		return engine.FigureRegime
+	}
+	return fmt.Sprintf("p%d+n%d", b.Prompt, b.Generate)
+}
+
+// EngineRated is a plan of an engine with its rates in tokens per second; 0 where a regime was not measured.
+type EngineRated struct {
+	Config  engine.Learned `json:"config"`
+	Decode  float64        `json:"decode_tokens_per_second"`
+	Prefill float64        `json:"prefill_tokens_per_second"`
+}
+
+// EngineCertificate is the verdict of a run on an engine, with what to do about it.
+type EngineCertificate struct {
+	Verdict     measure.Verdict     `json:"verdict"`
+	Model       string              `json:"model"`
+	Fingerprint string              `json:"fingerprint"`
+	Objective   string              `json:"objective"` // "p512+n128"
+	Target      string              `json:"target"`
+	Run         string              `json:"run"`
+	Default     EngineRated         `json:"default"`
+	Best        EngineRated         `json:"best"`
+	Ratio       engine.Ratio        `json:"ratio"`
+	NoiseFloor  float64             `json:"noise_floor"`
+	Evaluations int                 `json:"evaluations"` // settings that were measured, each counted once
+	Failed      int                 `json:"failed"`
+	Censored    int                 `json:"censored"`
+	SpaceSize   int                 `json:"space_size"` // settings there are
+	Elapsed     float64             `json:"elapsed_seconds"`
+	Budget      float64             `json:"budget_seconds"`
+	Search      *engine.Certificate `json:"search"`
+	Warnings    []string            `json:"warnings"`
+}
+
+// TuneEngine tunes a program that is not ours, with a model file: it looks for the flags with which a request takes least,
+// duels them with the engine's own default, and publishes what was proven.
+func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*EngineCertificate, error) {
+	r, err := t.newEngineRun(ctx, model, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.openStore(ctx); err != nil {
+		return nil, err
+	}
+	unlock, err := r.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if r.store != nil {
+		if err := r.store.PutRun(ctx, r.entry(nil, nil)); err != nil {
+			return nil, err
+		}
+	}
+	search, err := engine.Search(ctx, r.bench, engine.Options{
+		Budget: r.asked.Time, Runs: b.Runs, Seed: b.Seed, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
+	})
+	if err != nil && (search == nil || ctx.Err() == nil) {
+		return nil, errors.Join(err, r.keepRuns(search))
+	}
+	cert := r.engineCertificate(search)
+	return cert, r.keepEngine(cert)
+}
+
+// engineRun is one run on an engine.
+type engineRun struct {
+	*tune
+	asked EngineBudget
+	host  probe.Host
+	model engineModel
+	bench engine.Engine
+	count int
+}
+
+// engineModel is a model as an engine's results depend on it: the file and not only its shapes.
+type engineModel struct {
+	path, name, fingerprint string
+	bytes                   uint64
+}
+
+// engineModelBytes is how much of a file stands for it: a GGUF header with the tensors' names, types and shapes.
+const engineModelBytes = 1 << 20
+
+func readEngineModel(path string) (engineModel, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return engineModel{}, fmt.Errorf("tune: an engine needs a model file, or a spec: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return engineModel{}, fmt.Errorf("tune: %w", err)
+	}
+	if info.IsDir() {
+		return engineModel{}, fmt.Errorf("tune: model %s: a directory: want a file", path)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "engine model, %d bytes\n", info.Size())
+	if _, err := io.Copy(h, io.LimitReader(file, engineModelBytes)); err != nil {
+		return engineModel{}, fmt.Errorf("tune: model %s: %w", path, err)
+	}
+	full, err := filepath.Abs(path)
+	return engineModel{full, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), hex.EncodeToString(h.Sum(nil)[:16]), uint64(info.Size())}, err
+}
+
+func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) (*engineRun, error) {
+	if b.Time <= 0 {
+		return nil, fmt.Errorf("%w: budget %v: a positive duration such as 10m", ErrBadBudget, b.Time)
+	}
+	if !slices.Contains(Engines(), b.Engine) {
+		return nil, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, b.Engine, Engines())
+	}
+	if err := b.complete(); err != nil {
+		return nil, err
+	}
+	m, err := readEngineModel(model)
+	if err != nil {
+		return nil, err
+	}
+	host, err := t.probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cores := host.CPU.UsableCores
+	if b.MaxThreads < 0 || b.MaxThreads > cores {
+		return nil, fmt.Errorf("%w: max threads %d: this host can use 1 to %d", ErrBadBudget, b.MaxThreads, cores)
+	}
+	if b.MaxThreads > 0 {
+		cores = b.MaxThreads
+	}
+	now := t.opt.Now()
+	r := &engineRun{
+		tune:  &tune{tuner: t, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)},
+		asked: b, host: host, model: m,
+	}
+	if b.Engine == Exec {
+		spec, err := engine.ReadSpec(m.path)
+		r.bench = &engine.Exec{Spec: spec}
+		return r, err
+	}
+	bench := &engine.LlamaBench{
+		Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
+		Limits: engine.Limits{
+			Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
+			Masks: coreMasks(host.CPU),
+		},
+	}
+	r.bench = bench
+	if b.GEMMConfig != "" {
+		cache, err := t.buildCache()
+		r.bench = &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}
+		return r, err
+	}
+	return r, nil
+}
+
+// buildCache is where engines are built: in the store, or where nothing is kept in a directory of the system's for such.
+func (t *Tuner) buildCache() (string, error) {
+	if t.opt.Store != "" {
+		return filepath.Abs(filepath.Join(t.opt.Store, "builds"))
+	}
+	return os.MkdirTemp("", "bitnet-autotune-builds-")
+}
+
+// complete fills in the defaults.
+func (b *EngineBudget) complete() error {
+	objective, err := ParseObjective(string(b.Objective))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBadBudget, err)
+	}
+	if b.Prompt < 0 || b.Generate < 0 {
+		return fmt.Errorf("%w: prompt %d and generate %d tokens: want neither below 0", ErrBadBudget, b.Prompt, b.Generate)
+	}
+	if (b.GEMMConfig == "") != (b.Build == "") || b.GEMMConfig != "" && b.Engine != BitnetCPP {
+		return fmt.Errorf("%w: gemm-config %q and build command %q: both or none, and only for engine %s", ErrBadBudget, b.GEMMConfig, b.Build, BitnetCPP)
+	}
+	if b.Prompt == 0 {
+		b.Prompt = 512
+	}
+	if b.Generate == 0 {
+		b.Generate = 128
+	}
+	switch objective {
+	case ObjectiveDecode:
+		b.Prompt = 0
+	case ObjectivePrefill:
+		b.Generate = 0
+	}
+	if b.Command == "" {
+		b.Command = "llama-bench"
+	}
+	return nil
+}
+
+// coreMasks are the CPU masks worth trying: one thread of each core, where cores have several.
+func coreMasks(c probe.CPU) []string {
+	if c.ThreadsPerCore < 2 || len(c.CPUs) < 2*c.ThreadsPerCore || slices.Max(c.CPUs) >= bits.UintSize {
+		return nil
+	}
+	var mask uint
+	for i, cpu := range slices.Sorted(slices.Values(c.CPUs)) {
+		if i < len(c.CPUs)/c.ThreadsPerCore { // Linux numbers the first threads of all cores first on most machines
+			mask |= 1 << cpu
+		}
+	}
+	return []string{fmt.Sprintf("0x%x", mask)}
+}
+
+// told shows and keeps a process.
+func (r *engineRun) told(m engine.Measured) {
+	r.count++
+	text := fmt.Sprintf("%s: %s in %.1f s", m.Setting, m.Status, m.Elapsed.Seconds())
+	r.tell(Event{Phase: m.Phase, Text: text, Evaluations: r.count})
+}
+
+func (r *engineRun) target() string { return EngineTarget + r.asked.Engine }
+
+func (r *engineRun) learnedPlan(c *engine.Certificate, plan engine.Plan) engine.Learned {
+	l := engine.Learned{
+		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
+	}
+	if e, ok := r.bench.(*engine.Exec); ok {
+		command := e.Command(plan[engine.FigureRegime])
+		l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(plan[engine.FigureRegime])
+	}
+	return l
+}
+
+func (r *engineRun) engineCertificate(c *engine.Certificate) *EngineCertificate {
+	own := engine.Plan{}
+	for regime := range c.Closest {
+		own[regime] = nil
+	}
+	best := own
+	if c.Verdict == measure.Adopt {
+		best = c.Closest
+	}
+	cert := &EngineCertificate{
+		Verdict: c.Verdict, Model: r.model.name, Fingerprint: r.host.Fingerprint(), Objective: r.asked.request(), Target: r.target(), Run: fmt.Sprintf("%016x", r.run),
+		Default: EngineRated{r.learnedPlan(c, own), c.Default[engine.Decode].Rate, c.Default[engine.Prefill].Rate},
+		Best:    EngineRated{r.learnedPlan(c, best), c.Best[engine.Decode].Rate, c.Best[engine.Prefill].Rate},
+		Ratio:   c.Ratio, NoiseFloor: c.NoiseFloor, Failed: c.Failed, Censored: c.Censored, SpaceSize: 1,
+		Elapsed: c.Elapsed, Budget: c.Budget, Search: c, Warnings: []string{},
+	}
+	settings := map[string]bool{}
+	for _, m := range c.Runs {
+		settings[m.Setting.String()] = true
+	}
+	cert.Evaluations = len(settings)
+	for _, k := range c.Knobs {
+		cert.SpaceSize *= len(k.Values)
+	}
+	return cert
+}
+
+// records are the processes of a run as the history keeps them, one for each regime.
+func (r *engineRun) records(c *engine.Certificate) (list []history.Record) {
+	for _, m := range c.Runs {
+		if m.Status == engine.Stopped {
+			continue // that says nothing of the setting
+		}
+		for _, regime := range m.Regimes {
+			r.seq++
+			config, err := json.Marshal(engineSetting{r.asked.Engine, m.Setting})
+			if err != nil {
+				panic("tuner: a setting always marshals")
+			}
+			rec := history.Record{
+				Run: r.run, Seq: r.seq, Time: time.Now().UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Regime: regime,
+				Config: config, Kernel: r.asked.Engine, Signature: engine.Build(c.Facts), Status: m.Status.History(), Samples: m.Samples[regime], Elapsed: m.Elapsed, Note: processNote(m),
+			}
+			if ratio, ok := m.Relative[regime]; ok {
+				rec.Costs = []float64{ratio}
+			}
+			list = append(list, rec)
+		}
+	}
+	return list
+}
+
+// engineSetting is the config of a record.
+type engineSetting struct {
+	Engine  string         `json:"engine"`
+	Setting engine.Setting `json:"setting"`
+}
+
+// processNote is what a record says besides its figures.
+func processNote(m engine.Measured) string {
+	words := []string{m.Phase}
+	if m.Cold {
+		words = append(words, "cold")
+	}
+	if m.Celsius > 0 {
+		words = append(words, strconv.FormatFloat(m.Celsius, 'f', 1, 64)+" degrees Celsius")
+	}
+	if m.Status != engine.OK {
+		words = append(words, string(m.Status)+": "+m.Note)
+	}
+	return strings.Join(words, ", ")
+}
+
+// entry is the run as the history keeps it.
+func (r *engineRun) entry(cert *EngineCertificate, proof json.RawMessage) history.Run {
+	run := history.Run{
+		ID: r.run, Started: r.started.UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Objective: r.asked.request(),
+		Strategy: "staged", Seed: r.asked.Seed, Budget: r.asked.Time, Facts: fields(slices.Concat(r.host.Identity(), r.host.Envelope(), r.host.Condition())),
+	}
+	if cert != nil {
+		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
+	}
+	return run
+}
+
+// keepRuns keeps what ran of a search that came to nothing.
+func (r *engineRun) keepRuns(c *engine.Certificate) error {
+	if r.store == nil || c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	defer cancel()
+	return r.store.Append(ctx, r.records(c)...)
+}
+
+// keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.
+func (r *engineRun) keepEngine(cert *EngineCertificate) error {
+	cert.Warnings = append(cert.Warnings, r.warnings...)
+	if r.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	defer cancel()
+	proof, err := json.Marshal(cert)
+	if err != nil {
+		return fmt.Errorf("tune: certificate: %w", err)
+	}
+	failed := []error{r.keepRuns(cert.Search), r.store.PutRun(ctx, r.entry(cert, proof))}
+	if cert.Verdict != measure.Inconclusive && r.asked.MaxThreads == 0 {
+		config, err := json.Marshal(cert.Best.Config)
+		if err != nil {
+			return fmt.Errorf("tune: config: %w", err)
+		}
+		failed = append(failed, r.store.Publish(ctx, history.Learned{
+			Host: cert.Fingerprint, Model: r.model.fingerprint, ModelName: r.model.name, Target: cert.Target, Objective: cert.Objective, Signature: cert.Best.Config.Build,
+			Identity: fields(r.host.Identity()), Envelope: fields(r.host.Envelope()), Condition: fields(r.host.Condition()),
+			Config: config, Certificate: proof, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations,
+		}))
+	}
+	return errors.Join(append(failed, r.store.Upkeep(ctx))...)
+}
+
+// EnginePlan is how an engine should run a model here, and how that is known.
+type EnginePlan struct {
+	Source      Source             `json:"source"` // measured, derived, or heuristic: the engine's own
+	Model       string             `json:"model"`
+	Fingerprint string             `json:"fingerprint"`
+	Target      string             `json:"target"`
+	Reason      string             `json:"reason"`
+	Config      engine.Learned     `json:"config"`
+	Flags       []string           `json:"flags"` // for llama-server
+	MeasuredAt  time.Time          `json:"measured_at,omitzero"`
+	Evaluations int                `json:"evaluations"`
+	Ratio       engine.Ratio       `json:"ratio"`
+	Evidence    *EngineCertificate `json:"evidence,omitempty"` // the run behind it
+}
+
+// PlanEngine answers how an engine should run a model file on this host, from what was learned. Like Plan it never
+// measures and never opens the database. Of several builds and requests that were tuned the newest answers, and the
+// reason names it. What was learned under other limits (cores, memory) is not used: thread counts are what it is about.
+func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
+	if !slices.Contains(Engines(), name) {
+		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
+	}
+	m, err := readEngineModel(model)
+	if err != nil {
+		return EnginePlan{}, err
+	}
+	host, err := t.probe(ctx)
+	if err != nil {
+		return EnginePlan{}, err
+	}
+	p := EnginePlan{Source: Heuristic, Model: m.name, Fingerprint: host.Fingerprint(), Target: EngineTarget + name, Flags: []string{},
+		Reason: "nothing was measured here yet, so that the engine's own settings stay; run tune", Config: engine.Learned{Engine: name, Model: m.path, Plan: engine.Plan{}}}
+	snapshot, err := t.snapshot()
+	if err != nil {
+		p.Reason += "; the learned configs could not be read: " + err.Error()
+	}
+	if snapshot == nil {
+		return p, nil
+	}
+	var newest *history.Learned
+	for _, l := range snapshot.Learned {
+		if l.Host != p.Fingerprint || l.Model != m.fingerprint || l.Target != p.Target {
+			continue
+		}
+		if changed := differing(fields(host.Envelope()), l.Envelope); len(changed) > 0 {
+			p.Reason += "; what was learned with another " + strings.Join(changed, ", ") + " is passed over"
+			continue
+		}
+		if newest == nil || l.MeasuredAt.After(newest.MeasuredAt) {
+			newest = &l
+		}
+	}
+	if newest == nil {
+		return p, nil
+	}
+	return p.from(*newest)
+}
+
+// from fills a plan from what was learned.
+func (p EnginePlan) from(l history.Learned) (EnginePlan, error) {
+	var cert EngineCertificate
+	if err := errors.Join(json.Unmarshal(l.Config, &p.Config), json.Unmarshal(l.Certificate, &cert)); err != nil {
+		p.Reason = "a learned config does not parse: " + err.Error()
+		return p, nil
+	}
+	p.Source, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, l.MeasuredAt, l.Evaluations, cert.Ratio, &cert
+	p.Reason = fmt.Sprintf("measured on %s for %s with build %s of %s", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Signature, p.Config.Engine)
+	if cert.Verdict == measure.Keep {
+		p.Reason += ": the engine's own settings are as good as anything found"
+	}
+	p.Flags = append([]string{}, p.Config.Server()...)
+	return p, nil
+}
