@@ -39,11 +39,11 @@ Online lets a live service choose among the settings that a run proved, and lear
 
 At most 5 % of the requests are tried on another setting than the one that serves (package bandit/online says how).
 
-Background tunes a model whenever the host is idle, within a budget of CPU time, and returns at once; package daemon does so
-in child processes. Rollback makes the config that was certified before answer again.
-
 Compare is the A/B test of one change: the original and the changed config in turn, with an interval, remembered with why
 it was asked. Known is what such a comparison, or the runs of Tune, have shown of a change.
+
+Background tunes a model whenever the host is idle, within a budget of CPU time, and returns at once; package daemon does so
+in child processes. Rollback makes the config that was certified before answer again.
 
 # Caveats
 

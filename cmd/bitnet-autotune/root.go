@@ -80,9 +80,8 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: "+strings.Join(logLevels, ", "))
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
-		a.verifyVerb(), a.adviseVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(), a.fleetVerb(),
-		a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(),
-		a.daemonVerb(), a.stepVerb(), a.versionVerb())
+		a.verifyVerb(), a.adviseVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(),
+		a.daemonVerb(), a.stepVerb(), a.fleetVerb(), a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(), a.versionVerb())
 	completeFlag(root, "format", func(verb *cobra.Command) []string { return formatsOf(verb) })
 	completeFlag(root, "log-level", words(logLevels...))
 	root.SetOut(a.out)
