@@ -55,6 +55,7 @@ paranoid: STATES := 44000
 paranoid: BOUNDS := -paranoid
 paranoid: ## the same in full: 1,000 kills, 3,406 damaged files, 44,000 states of a power failure, 10 million records
 	@$(HARDEST)
+	$(GO) test -count 1 -timeout 30m -run 'Chaos|False' ./tuner/daemon -chaos 200 -quiet 10000
 
 race: ## run the tests under the race detector, kernels on their shorter grid
 	$(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -v /cmd/)
