@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
@@ -182,5 +183,30 @@ func TestGPUsAreLookedForOnlyWhereAsked(t *testing.T) {
 		if err != nil || !strings.Contains(plan.Device.Strategy.Reason, want) {
 			t.Errorf("%v, reason %q, want one with %q", err, plan.Device.Strategy.Reason, want)
 		}
+	}
+}
+
+// R0.13: the strategy is logged where facts are the answer, and only there.
+func TestFactsAreNewsOnlyWhereTheyAnswer(t *testing.T) {
+	store := t.TempDir()
+	logged := func() string {
+		var out strings.Builder
+		log := zerolog.New(&out)
+		tuner, err := Open(Options{Store: store, Host: fourCores(), Device: device.Options{Log: &log}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tuner.Close()
+		if _, err := tuner.Plan(t.Context(), anyModel); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if text := logged(); !strings.Contains(text, "device: strategy") {
+		t.Errorf("logged %q for a plan from facts: want its strategy", text)
+	}
+	tuned(t, quiet(fastest), store, Budget{Objective: ObjectiveDecode})
+	if text := logged(); text != "" {
+		t.Errorf("logged %q for a measured plan: want nothing", text)
 	}
 }

@@ -100,6 +100,9 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 			list[i].reason += "; passed over because it was refused when it was checked again: " + later.Reason
 		}
 	}
+	if slices.ContainsFunc(list, func(c candidate) bool { return c.ok }) {
+		p.device.Log = nil // what is decided from facts is not the answer, so it is no news
+	}
 	how := "chosen from host and model facts alone: "
 	if p.device.Off {
 		how = "the fixed configuration, as asked for: "
