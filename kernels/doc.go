@@ -50,8 +50,7 @@
 //
 // 2026-11-21: i2s for AVX-512 VNNI has tiles of two groups beside those of four. On Cascade Lake a mask and a shift for
 // each group and field take ports from VPDPBUSD: 4x5 can reach 0.71 of the peak and reached 0.62 at 16 tokens and 0.65
-// at 128, 2x12 can reach 0.86 and reached 0.70 and 0.71. The default stays with four groups, which are best on Zen 5;
-// the tuner finds the others. Roads not taken: activations as a broadcast operand in memory, 0.37 to 0.61 where a
+// at 128, 2x12 can reach 0.86 and reached 0.70 and 0.71. Roads not taken: activations as a broadcast operand in memory, 0.37 to 0.61 where a
 // register had 0.40 to 0.68, as the indexed address becomes a second instruction inside the CPU; one field at a time
 // over 1024 columns, so that nothing is shifted but the sums, 0.70 at best (4x6, 128 tokens) though 0.86 was possible.
 //
