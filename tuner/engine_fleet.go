@@ -253,8 +253,9 @@ func (r *engineRun) admitted(e fleet.Entry, done *Received) (l engine.Learned, e
 	if err := dec.Decode(&shared); err != nil {
 		return l, fmt.Errorf("its config does not parse: %w", err)
 	}
-	if shared.Engine != r.asked.Engine || len(shared.Build) > maxBuild {
-		return l, fmt.Errorf("its config is of engine %.40q, build %.40q: want engine %s, and a build of at most %d bytes", shared.Engine, shared.Build, r.asked.Engine, maxBuild)
+	if shared.Engine != r.asked.Engine || len(shared.Build) > maxBuild || len(shared.Plan) == 0 {
+		return l, fmt.Errorf("its config is of engine %.40q, build %.40q, with %d settings: want engine %s, a build of at most %d bytes, and a setting for each regime",
+			shared.Engine, shared.Build, len(shared.Plan), r.asked.Engine, maxBuild)
 	}
 	if r.asked.Engine != Exec {
 		if err := shared.Plan.Foreign(); err != nil {
