@@ -393,7 +393,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if t.prior.err != nil {
 		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
 	}
-	p, note := t.answering(p, snapshot)
+	p, note, _ := t.answering(ctx, p, snapshot)
 	e.Plan = p.plan(snapshot)
 	e.Plan.Reason += note
 	p.device.Log = nil // said already
