@@ -42,7 +42,7 @@ type Plan struct {
 	Evaluations int       `json:"evaluations"`
 	Ratio       Ratio     `json:"ratio"` // measured gain over the default; zero unless Measured
 	// Recheck names what has changed since the measurement and may have shifted it: fields of the host's condition, or
-	// "host" for what was never measured on this one. A short paired check settles it.
+	// "host" for what was never measured on this one. A tune settles it; Verify tells whether there is need of one.
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
