@@ -153,6 +153,19 @@ func TestAnEnginesSettingsWithoutTimeAreLeftOpen(t *testing.T) {
 	}
 }
 
+// That the engine's own settings are the best is worth knowing, and nothing to measure.
+func TestTheEnginesOwnSettingsNeedNoCheck(t *testing.T) {
+	s, store := newSite(t, newFleet(t), `echo took 100 ms`), t.TempDir()
+	s.teach(`{"engine":"exec","build":"b","plan":{"figure":null}}`)
+	got, err := s.receive(store)
+	if err != nil || len(got.Received) != 1 || got.Received[0].Verdict != Confirmed || s.ran() > 0 {
+		t.Fatalf("%+v, %v, %d processes: want it confirmed and none", got, err, s.ran())
+	}
+	if c := got.Plan.Config; got.Plan.Source != NearHost || c.Command != "sh" || len(c.Arguments) == 0 || c.Build != "b" {
+		t.Errorf("%s %+v: want the command of the spec", got.Plan.Source, c)
+	}
+}
+
 // A document of the fleet brings no command to run, no variable, no argument, and no value that the spec of this host does not
 // have: it is refused before anything runs, and nothing of it is kept.
 func TestAFleetBringsNoCommand(t *testing.T) {

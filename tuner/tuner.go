@@ -42,7 +42,7 @@ type Options struct {
 	Device device.Options
 	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
 	Context int
-	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	// GPUs looks for GPUs, for what Plan says of them and for what makes hosts with an engine alike. If nil, nobody does.
 	GPUs func(context.Context) gpu.Survey
 	// Background says when Background may measure.
 	Background BackgroundOptions
