@@ -42,7 +42,7 @@
 // ends by itself.
 //
 // Program tells builds apart by the bytes of the program, of the libggml and libllama that it links, and of the backends beside it.
-// What a wrapper script starts it does not see, nor libraries that LD_LIBRARY_PATH names: for these it fails.
+// Libraries are looked for where the system's linker would, but for its cache. What a wrapper script starts it does not see.
 //
 // # Decisions
 //
