@@ -539,7 +539,15 @@ func (l engineLearned) before(other engineLearned) bool {
 	if l.plan.Source != other.plan.Source {
 		return l.plan.Source == Measured
 	}
-	return l.entry.MeasuredAt.After(other.entry.MeasuredAt)
+	return l.at().After(other.at())
+}
+
+// at is when it was measured, by the clock of whoever did, which does not put it after the check that it passed here.
+func (l engineLearned) at() time.Time {
+	if r := l.cert.Received; r != nil && r.CheckedAt.Before(l.entry.MeasuredAt) {
+		return r.CheckedAt
+	}
+	return l.entry.MeasuredAt
 }
 
 // learnedOfEngine is what is known of an engine with a model on a host. Of what was received, the last check of a config counts.
