@@ -17,7 +17,7 @@ import (
 // in pairs with the default.
 type Received struct {
 	Objective   Objective     `json:"objective"`
-	Hosts       int           `json:"hosts"` // that contributed to it
+	Hosts       int           `json:"hosts"` // that contributed to it; 0 = only this one, which took it back
 	MeasuredAt  time.Time     `json:"measured_at"`
 	Evaluations int           `json:"evaluations"`
 	Verdict     Outcome       `json:"verdict"` // CONFIRMED; INCONCLUSIVE: right, and not proven slower; FAILED: not to be used
@@ -134,6 +134,8 @@ func (r *tune) admit(e fleet.Entry, snapshot *history.Snapshot) (hint, *Received
 	if err == nil {
 		if regime, bad := h.config.tainted(r.wrong); bad {
 			err = fmt.Errorf("its %s setting was found to give wrong results here", regime)
+		} else if back, ok := r.problem.takenBack(h.config, snapshot); ok {
+			err = fmt.Errorf("it was taken back here on %s and can only return by a tune: %s", back.CheckedAt.Local().Format(time.DateOnly), back.Reason)
 		}
 	}
 	if err != nil {
@@ -248,6 +250,9 @@ func (r Received) sentence(measured string) string {
 		hosts = fmt.Sprintf("%d hosts", r.Hosts)
 	}
 	text := fmt.Sprintf("from the fleet: %s by %s of this class", measured, hosts)
+	if r.Hosts == 0 {
+		text = measured + " on this host"
+	}
 	day := r.CheckedAt.Local().Format(time.DateOnly)
 	if r.Verdict == Failed {
 		return text + "; refused here on " + day + ": " + r.Reason

@@ -35,7 +35,7 @@ const (
 type limits struct {
 	time   time.Duration
 	cpu    time.Duration
-	memory uint64 // bytes
+	memory uint64 // bytes; 0 = as much as there is
 }
 
 // outcome is what is left of a child.
@@ -104,7 +104,7 @@ func (d *Daemon) watchChild(ctx context.Context, c *child, most limits) outcome 
 				o = outcome{ending: gaveWay, why: why}
 			} else if time.Now().After(end) {
 				o = outcome{ending: tooLong, why: fmt.Sprintf("it runs for longer than %v", most.time)}
-			} else if memory > most.memory {
+			} else if most.memory > 0 && memory > most.memory {
 				o = outcome{ending: tooMuch, why: fmt.Sprintf("%d MiB of %d", memory>>20, most.memory>>20)}
 			} else if cpu > most.cpu {
 				o = outcome{ending: tooDear, why: fmt.Sprintf("%v of %v", cpu, most.cpu)}
@@ -171,7 +171,9 @@ func lowestPriority() {
 
 // bound caps the memory, and offers the child first to the kernel when there is none left.
 func (c *child) bound(memory uint64) {
-	_ = unix.Prlimit(c.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+	if memory > 0 {
+		_ = unix.Prlimit(c.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+	}
 	_ = unix.Prlimit(c.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.pid), []byte("1000"), 0)
 }

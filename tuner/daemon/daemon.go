@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +44,7 @@ type Options struct {
 	Every  time.Duration // between checks of a model; if 0, 6 hours
 	Look   time.Duration // how often to look whether the machine is idle; if 0, every second
 	Lock   string        // file that stands for this host; if "", idle.DefaultLock
-	Memory uint64        // bytes that a child may take; if 0, half of what is available when it starts
+	Memory uint64        // bytes that a child may take; if 0, half of what is available when it starts, as far as that is known
 	GPU    func() float64
 	Log    zerolog.Logger
 	Now    func() time.Time // if nil, time.Now
@@ -65,6 +67,11 @@ func (o *Options) fill() error {
 		return errors.New("daemon: no models: name one at least")
 	case len(o.Child) == 0:
 		return errors.New("daemon: no command for the steps")
+	}
+	for i, name := range o.Models {
+		if slices.Contains(o.Models[:i], name) {
+			return fmt.Errorf("daemon: model %s is named twice", name)
+		}
 	}
 	var err error
 	if o.Mode, err = ParseMode(string(o.Mode)); err != nil {
@@ -201,11 +208,10 @@ const factsEvery = time.Minute
 func (d *Daemon) loop(ctx context.Context) error {
 	gate := idle.Gate{Rules: d.opt.Rules, GPU: d.opt.GPU}
 	var looked time.Time
-	var facts map[string]string
 	for {
 		if since := d.opt.Now().Sub(looked); since >= factsEvery || since < 0 || d.asked() {
 			looked = d.opt.Now()
-			facts = d.notice(ctx, facts)
+			d.notice(ctx)
 			if err := d.held(ctx); err != nil {
 				return err
 			}
@@ -246,41 +252,37 @@ func (d *Daemon) account(u idle.Usage) {
 	})
 }
 
-// notice looks at the conditions, and makes every model due for a check where they have changed.
-func (d *Daemon) notice(ctx context.Context, before map[string]string) map[string]string {
+// notice looks at the conditions, and makes every model due for a check where they have changed, also while no daemon ran.
+func (d *Daemon) notice(ctx context.Context) {
 	now, err := d.opt.Conditions(ctx)
 	if err != nil {
 		d.tell(warnLevel, "", "the conditions of this host could not be read", err.Error())
-		return before
-	}
-	changed := ""
-	for _, name := range slices.Sorted(keys(now)) {
-		if was, ok := before[name]; ok && was != now[name] {
-			changed += fmt.Sprintf(", %s was %s and is %s", name, was, now[name])
-		}
-	}
-	if changed != "" {
-		d.opt.Tuner.Reprobe()
-		for _, m := range d.models {
-			m.saved.Next = time.Time{}
-		}
-		d.tell(infoLevel, "", "everything learned is checked again", changed[2:])
+		return
 	}
 	for _, m := range d.models {
+		changed := changes(m.saved.Conditions, now)
+		if changed != "" {
+			d.opt.Tuner.Reprobe()
+			m.saved.Next = time.Time{}
+			d.tell(infoLevel, m.name, "what was learned is checked again", changed)
+		}
+		if changed != "" || m.saved.Conditions == nil {
+			m.saved.Conditions = now
+			d.remember(m)
+		}
 		d.show(ctx, m)
 	}
-	return now
 }
 
-// keys yields the keys of a map.
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
+// changes says which conditions are others than before; "" = none is.
+func changes(before, now map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if was, ok := before[name]; ok && was != now[name] {
+			list = append(list, fmt.Sprintf("%s was %s and is %s", name, was, now[name]))
 		}
 	}
+	return strings.Join(list, ", ")
 }
 
 // held is an error where a config answers that Frozen does not allow.

@@ -29,13 +29,16 @@ type sentinel struct {
 
 // saved is the part of a sentinel that outlives the daemon.
 type saved struct {
-	Config    string                      `json:"config"` // hash of what the detectors watch
+	Config    string                      `json:"config"` // what the detectors watch, see watched
 	Detectors map[target.Regime]*Detector `json:"detectors"`
-	Checks    int                         `json:"checks"`
-	Last      tuner.Ratio                 `json:"last_ratio"`
-	Next      time.Time                   `json:"next_check"`
-	Retune    string                      `json:"retune"` // why it is to be tuned anew; "" = it is not
-	Verdict   string                      `json:"verdict"`
+	// Rates are those of each regime under each condition of the host, whose name is conditionName's.
+	Rates      map[string]map[target.Regime]*Rate `json:"rates"`
+	Conditions map[string]string                  `json:"conditions"` // when they were last looked at
+	Checks     int                                `json:"checks"`
+	Last       tuner.Ratio                        `json:"last_ratio"`
+	Next       time.Time                          `json:"next_check"`
+	Retune     string                             `json:"retune"` // why it is to be tuned anew; "" = it is not
+	Verdict    string                             `json:"verdict"`
 }
 
 // sentinelName is the file of a store in which the checks of a model are kept. A model may be a path.
@@ -53,10 +56,63 @@ func (m *sentinel) load() error {
 	if err == nil {
 		err = json.Unmarshal(data, &m.saved)
 	}
+	if err == nil && !m.saved.sane() {
+		err = fmt.Errorf("%s: its figures cannot be", m.path)
+	}
 	if err != nil {
 		m.saved = saved{}
 	}
 	return err
+}
+
+// sane reports whether the daemon could have written s.
+func (s saved) sane() bool {
+	for _, d := range s.Detectors {
+		if !d.sane() {
+			return false
+		}
+	}
+	for _, rates := range s.Rates {
+		for _, r := range rates {
+			if !r.sane() {
+				return false
+			}
+		}
+	}
+	return s.Checks >= 0
+}
+
+// watched names what the detectors of a plan watch: a config with the run that certified it. The same config may be certified
+// again, at another ratio.
+func watched(plan tuner.Plan) string {
+	return fmt.Sprintf("%s measured %d", plan.Config.Hash(), plan.MeasuredAt.UnixNano())
+}
+
+// rate is that of a regime under a condition. Where there are too many conditions, all begin anew.
+func (s *saved) rate(condition string, r target.Regime) *Rate {
+	if s.Rates[condition] == nil {
+		if s.Rates == nil || len(s.Rates) >= mostConditions {
+			s.Rates = map[string]map[target.Regime]*Rate{}
+		}
+		s.Rates[condition] = map[target.Regime]*Rate{}
+	}
+	if s.Rates[condition][r] == nil {
+		s.Rates[condition][r] = new(Rate)
+	}
+	return s.Rates[condition][r]
+}
+
+// mostConditions bounds what is kept of one model; a host goes to and fro between two or three.
+const mostConditions = 8
+
+// conditionName is 16 hex digits that stand for the conditions of the host.
+func conditionName(facts map[string]string) string {
+	data, err := json.Marshal(facts) // sorts them
+	if err != nil {
+		panic("daemon: strings always marshal")
+	}
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%x", sum[:8])
 }
 
 func (m *sentinel) save() error {
@@ -106,6 +162,7 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 	}
 	plan, err := d.opt.Tuner.Plan(ctx, m.name)
 	if err != nil {
+		d.tell(warnLevel, m.name, "nothing can be done for it", err.Error())
 		return nil, time.Time{}
 	}
 	switch {
@@ -118,7 +175,7 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 			return nil, time.Time{}
 		}
 		return &job{model: m, time: m.step, why: orElse(m.saved.Retune, plan.Reason)}, now
-	case m.saved.Config != plan.Config.Hash():
+	case m.saved.Config != watched(plan):
 		d.watch(ctx, m, plan)
 		return nil, m.saved.Next
 	case now.Before(m.saved.Next) && m.saved.Next.Sub(now) <= d.opt.Every:
@@ -136,7 +193,8 @@ func orElse(a, b string) string {
 
 // watch begins to watch the config that answers now.
 func (d *Daemon) watch(ctx context.Context, m *sentinel, plan tuner.Plan) {
-	m.saved.Config, m.saved.Detectors, m.saved.Checks, m.saved.Last = plan.Config.Hash(), map[target.Regime]*Detector{}, 0, tuner.Ratio{}
+	m.saved.Config, m.saved.Detectors, m.saved.Rates = watched(plan), map[target.Regime]*Detector{}, nil
+	m.saved.Checks, m.saved.Last = 0, tuner.Ratio{}
 	m.saved.Next = d.opt.Now().Add(d.opt.Every)
 	if len(plan.Recheck) > 0 {
 		m.saved.Next = d.opt.Now()
@@ -171,6 +229,9 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 	}
 	for _, watched := range m.saved.Detectors {
 		shown.Drift = max(shown.Drift, watched.Sum)
+	}
+	for _, rate := range m.saved.Rates[conditionName(m.saved.Conditions)] {
+		shown.Drift = max(shown.Drift, rate.Sum)
 	}
 	d.change(func(s *State) {
 		for i := range s.Models {
@@ -287,8 +348,13 @@ func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
 	if err != nil {
 		return err
 	}
-	d.watch(ctx, m, plan)
 	d.tell(infoLevel, m.name, fmt.Sprintf("%s: %.3f times the default", cert.Verdict, cert.Ratio.Estimate), plan.Reason)
+	if plan.Source != tuner.Measured { // and it would be tuned again at once, for ever
+		m.retry = d.opt.Now().Add(longestRetry)
+		d.tell(warnLevel, m.name, fmt.Sprintf("what was decided is not the answer; it is not tuned for %v", longestRetry), plan.Reason)
+		return nil
+	}
+	d.watch(ctx, m, plan)
 	return nil
 }
 
@@ -310,23 +376,38 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 	}
 	for _, c := range v.Regimes {
 		if c.Verdict == tuner.Failed && c.Reason != "" { // wrong, or it cannot even be run
-			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason))
+			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason), c.Regime)
 			return nil
 		}
-		watched := m.saved.Detectors[c.Regime]
-		if watched == nil {
-			continue
+		if watched := m.saved.Detectors[c.Regime]; watched != nil {
+			if watched.Add(c.Ratio) {
+				d.drifted(ctx, m, c.Regime, *watched)
+				return nil
+			}
+			if watched.Sum > driftLimit/3 {
+				every = d.opt.Every / soon
+			}
 		}
-		if watched.Add(c.Ratio) {
-			d.drifted(ctx, m, c.Regime, *watched)
+		rate := m.saved.rate(conditionName(m.saved.Conditions), c.Regime)
+		if rate.Add(c.LearnedNs) {
+			d.slowed(m, c.Regime, rate)
 			return nil
 		}
-		if watched.Sum > driftLimit/3 {
+		if rate.Sum > driftLimit/3 {
 			every = d.opt.Every / soon
 		}
 	}
 	m.saved.Next = d.opt.Now().Add(every)
 	return nil
+}
+
+// slowed has a model tuned anew that takes longer than usual under the same conditions, as does the default: another config may
+// be the best now. It is no reason to take it back.
+func (d *Daemon) slowed(m *sentinel, r target.Regime, rate *Rate) {
+	why := fmt.Sprintf("%s has taken %.2f times as long as usual over the last %d checks, under the same conditions, and so does the default", r, rate.Slower(), rate.Rising)
+	*rate = Rate{} // this is what is usual from now on
+	m.saved.Config, m.saved.Retune = "", why
+	d.tell(warnLevel, m.name, "to be tuned anew", why)
 }
 
 // drifted tunes anew what is still better than the default, and takes back what is not.
@@ -341,14 +422,15 @@ func (d *Daemon) drifted(ctx context.Context, m *sentinel, r target.Regime, watc
 	d.tell(warnLevel, m.name, "to be tuned anew", why)
 }
 
-// takeBack makes the config answer that was certified before, and has the model tuned anew.
-func (d *Daemon) takeBack(ctx context.Context, m *sentinel, why string) {
+// takeBack makes the config answer that was certified before, and has the model tuned anew. wrong are the regimes whose setting
+// is not to be used any more in any config.
+func (d *Daemon) takeBack(ctx context.Context, m *sentinel, why string, wrong ...target.Regime) {
 	m.saved.Next = d.opt.Now().Add(d.opt.Every)
 	if d.opt.Mode != Tune {
 		d.tell(warnLevel, m.name, "it should be rolled back", why)
 		return
 	}
-	plan, err := d.opt.Tuner.Rollback(ctx, m.name, "the sentinel", why)
+	plan, err := d.opt.Tuner.Rollback(ctx, m.name, "the sentinel", why, wrong...)
 	if err != nil {
 		d.tell(errorLevel, m.name, "it could not be rolled back: "+err.Error(), why)
 	} else {
