@@ -107,7 +107,7 @@ func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
 			continue
 		}
 		var c Certificate
-		if err := json.Unmarshal(l.Certificate, &c); err != nil || c.Received != nil || !c.decided() {
+		if err := json.Unmarshal(l.Certificate, &c); err != nil || c.Received != nil || !c.decided() || l.Envelope[knobsField] != "" {
 			continue
 		}
 		entry, err := c.shared(l)

@@ -261,7 +261,7 @@ func (f *served) rivals(p Problem, v RegimeVerdict, wrong []target.Arm) {
 }
 
 func (f *served) rival(p Problem, v RegimeVerdict, a target.Arm, ratio, winner Ratio, wrong []target.Arm) {
-	if a.Layout != f.arms[0].Layout || slices.Contains(f.arms, a) || slices.Contains(wrong, a) || p.domain().judge(v.Regime, a) != nil {
+	if a.Layout != f.arms[0].Layout || slices.Contains(f.arms, a) || slices.Contains(wrong, a) || p.domain().judge(v.Regime, a) != nil || !p.obeys(v.Regime, a) {
 		return
 	}
 	if ratio.Low <= 0 || winner.Low <= 0 {

@@ -3,6 +3,7 @@ package tuner
 import (
 	"fmt"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
@@ -83,6 +84,9 @@ type Problem struct {
 	prior  prior          // what a site ships
 	device device.Options // how facts become an answer
 	gpus   gpu.Survey
+	// knobs are pinned by an operator; knobNote says of others that they are not possible here.
+	knobs    []history.PinnedKnob
+	knobNote string
 	// context is how many tokens of a sequence there must be room for; 0 = the default of device.
 	context int
 }

@@ -179,7 +179,12 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
+	p := Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}
+	snapshot, err := t.snapshot()
+	if err != nil {
+		snapshot = nil // who asks for what was learned is told
+	}
+	return p.under(snapshot), nil
 }
 
 // survey is what is known of the GPUs now.
