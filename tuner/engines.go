@@ -93,6 +93,9 @@ type EngineCertificate struct {
 // TuneEngine tunes a program that is not ours, with a model file: it looks for the flags with which a request takes least,
 // duels them with the engine's own default, and publishes what was proven.
 func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*EngineCertificate, error) {
+	if err := t.may("tune", ModeTune); err != nil {
+		return nil, err
+	}
 	r, err := t.newEngineRun(ctx, model, b)
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ type Plan struct {
 	Fingerprint string    `json:"fingerprint"`
 	Reason      string    `json:"reason"`
 	Config      Config    `json:"config"`
+	Hash        string    `json:"hash"` // of Config, as ModeFrozen wants it
 	MeasuredAt  time.Time `json:"measured_at,omitzero"`
 	Evaluations int       `json:"evaluations"`
 	Ratio       Ratio     `json:"ratio"` // measured gain over the default; zero unless Measured
@@ -71,7 +72,7 @@ func (p Problem) plan(snapshot *history.Snapshot) Plan {
 		if c.ok {
 			c.plan.Source, c.plan.Reason = c.source, c.reason
 			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.fingerprint()
-			c.plan.Reason += p.knobNote
+			c.plan.Reason, c.plan.Hash = c.plan.Reason+p.knobNote, c.plan.Config.Hash()
 			if c.source != Pinned {
 				c.plan.PinnedKnobs = p.knobs
 			}
@@ -92,6 +93,9 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 		wrong = p.wrong(snapshot)
 		list = p.pinned(snapshot)
 		learned = append(p.learned(snapshot), learned...)
+	}
+	if p.unused != "" {
+		learned, missed = nil, p.unused
 	}
 	list = append(list, learned...)
 	if len(learned) > 0 {

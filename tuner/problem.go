@@ -81,6 +81,7 @@ type Problem struct {
 	// Card is the GPU of the target cuda; nil = none is known.
 	Card *target.Card
 
+	unused string         // why nothing that was learned is to be used; "" = it is
 	prior  prior          // what a site ships
 	device device.Options // how facts become an answer
 	gpus   gpu.Survey

@@ -48,6 +48,9 @@ const originField = "origin"
 // answers with it where this host measured nothing itself. What does not is kept too, as refused, and is not checked again
 // under the same conditions.
 func (t *Tuner) Receive(ctx context.Context, name string, budget time.Duration) (*Reception, error) {
+	if err := t.may("pull", ModeTune); err != nil {
+		return nil, err
+	}
 	if t.opt.Fleet == nil {
 		return nil, fmt.Errorf("pull: %w", errNoFleet)
 	}

@@ -84,6 +84,9 @@ type tune struct {
 // When ctx ends, everything measured is kept and the certificate says what could be decided by then; so a nil error
 // goes with an Interrupted certificate.
 func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certificate, error) {
+	if err := t.may("tune", ModeTune); err != nil {
+		return nil, err
+	}
 	if budget.Target == "" || budget.Target == targetAuto {
 		return t.tuneBest(ctx, model, budget)
 	}

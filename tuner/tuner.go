@@ -30,6 +30,9 @@ type Options struct {
 	// Prior is a file of learned configs that ships with an image or a site (history.ReadPrior). They answer where the
 	// store has nothing better, and are never written. If it is empty or absent, there are none. It is read once.
 	Prior string
+	// Mode is how much it may do of its own accord; "" = ModeTune. Frozen are the hashes of the configs that ModeFrozen allows.
+	Mode   Mode
+	Frozen []string
 	// Fleet is where hosts share what they learned. If nil, this one keeps it to itself. Plan never asks it.
 	Fleet Fleet
 	// CUDA opens the driver of this host's GPUs; it is called at most once, and only where a GPU is asked for or something was
@@ -94,6 +97,9 @@ func Open(opt Options) (*Tuner, error) {
 	if err := opt.Device.Validate(); err != nil {
 		return nil, err
 	}
+	if err := opt.settleMode(); err != nil {
+		return nil, err
+	}
 	simulated := opt.Now != nil
 	if !simulated {
 		opt.Now = time.Now
@@ -149,6 +155,9 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	}
 	p, note := t.answering(p, snapshot)
 	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot}
+	if err := t.thawed(made.plan); err != nil {
+		return Plan{}, err
+	}
 	made.plan.Reason += note
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
@@ -183,6 +192,9 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	snapshot, err := t.snapshot()
 	if err != nil {
 		snapshot = nil // who asks for what was learned is told
+	}
+	if t.opt.Mode == ModeOff {
+		p.unused, p.prior = "mode off uses nothing that was learned", prior{}
 	}
 	return p.under(snapshot), nil
 }

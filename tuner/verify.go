@@ -52,6 +52,9 @@ type RegimeCheck struct {
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
 // pairs, within budget. It changes nothing.
 func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) (*Verification, error) {
+	if err := t.may("verify", ModeTune, ModeAdvise); err != nil {
+		return nil, err
+	}
 	plan, err := t.Plan(ctx, model)
 	if err != nil {
 		return nil, err

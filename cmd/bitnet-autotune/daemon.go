@@ -16,7 +16,7 @@ import (
 
 func (a *app) daemonVerb() *cobra.Command {
 	var opt daemon.Options
-	var mode, hours, target string
+	var hours, target string
 	var memory uint64
 	rules := idle.DefaultRules
 	cmd := &cobra.Command{
@@ -43,9 +43,6 @@ with code 4.`,
 			if rules.From, rules.To, err = parseHours(hours); err != nil {
 				return usage(err)
 			}
-			if opt.Mode, err = daemon.ParseMode(mode); err != nil {
-				return usage(err)
-			}
 			if err := rules.Validate(); err != nil {
 				return usage(err)
 			}
@@ -58,9 +55,6 @@ with code 4.`,
 	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
 		panic("cmd: completion for a flag just defined")
 	}
-	f.StringVar(&mode, "mode", "tune", "how much it may do: off, use, advise, tune or frozen")
-	completeFlag(cmd, "mode", words("off", "use", "advise", "tune", "frozen"))
-	f.StringSliceVar(&opt.Frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer (the error of a wrong one names it)")
 	f.DurationVar(&opt.PerDay, "cpu-per-day", 30*time.Minute, "CPU time in any 24 hours, all cores together")
 	f.DurationVar(&opt.Step, "step", 20*time.Second, "how long a tune lasts at first; it doubles until something is decided")
 	f.DurationVar(&opt.Every, "check-every", 6*time.Hour, "how often to check what was learned")
@@ -94,17 +88,13 @@ func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) erro
 		}
 	}
 	opt.Tuner, opt.Store, opt.Log = t, a.store, a.log
-	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--quiet"}
+	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--mode", "tune", "--quiet"}
 	d, err := daemon.New(opt)
 	if err != nil {
 		return err
 	}
-	err = d.Run(cmd.Context())
-	switch {
-	case errors.Is(err, idle.ErrHeld):
+	if err = d.Run(cmd.Context()); errors.Is(err, idle.ErrHeld) {
 		return coded{exitBusy, err}
-	case errors.Is(err, daemon.ErrFrozen):
-		return coded{exitUnverified, err}
 	}
 	return err
 }

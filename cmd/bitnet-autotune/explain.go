@@ -48,6 +48,7 @@ func searched(r tuner.RegimeVerdict) string {
 
 func writeExplanation(w io.Writer, e tuner.Explanation) {
 	writePlan(w, e.Plan)
+	fmt.Fprintf(w, "  %-12s %s (for --mode frozen --frozen)\n", "hash", e.Plan.Hash)
 	for _, reason := range e.PassedOver {
 		fmt.Fprintf(w, "passed over: %s\n", reason)
 	}

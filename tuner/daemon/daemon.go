@@ -35,8 +35,7 @@ type Options struct {
 	// tuner.Certificate, or with --check a tuner.Verification, as JSON.
 	Child []string
 
-	Mode   Mode          // "" = Tune
-	Frozen []string      // hashes of the configs that Frozen allows
+	Mode   tuner.Mode    // "" = that of Tuner; frozen, if it is to be, is Tuner
 	Rules  idle.Rules    // the zero Rules are idle.DefaultRules
 	PerDay time.Duration // CPU time in any 24 hours; if 0, 30 minutes
 	Step   time.Duration // of a tune at first; if 0, 20 s. It doubles, up to 4 minutes, until something is decided
@@ -56,9 +55,6 @@ type Options struct {
 	Conditions func(context.Context) (map[string]string, error)
 }
 
-// ErrFrozen means that a config answers which Frozen does not allow.
-var ErrFrozen = errors.New("the config is not the frozen one")
-
 func (o *Options) fill() error {
 	switch {
 	case o.Tuner == nil || o.Store == "":
@@ -73,12 +69,14 @@ func (o *Options) fill() error {
 			return fmt.Errorf("daemon: model %s is named twice", name)
 		}
 	}
-	var err error
-	if o.Mode, err = ParseMode(string(o.Mode)); err != nil {
-		return err
+	if o.Mode == "" {
+		o.Mode = o.Tuner.Mode()
 	}
-	if o.Mode == Frozen && len(o.Frozen) == 0 {
-		return errors.New("daemon: mode frozen: name the hashes of the configs")
+	if _, err := tuner.ParseMode(string(o.Mode)); err != nil {
+		return fmt.Errorf("daemon: %w", err)
+	}
+	if o.Mode == tuner.ModeFrozen && o.Tuner.Mode() != tuner.ModeFrozen {
+		return errors.New("daemon: mode frozen: the tuner is not frozen: open it with the hashes of the configs")
 	}
 	if o.Rules == (idle.Rules{}) {
 		o.Rules = idle.DefaultRules
@@ -153,7 +151,7 @@ func New(opt Options) (*Daemon, error) {
 
 // Run works until ctx ends, which is no error. What serves stays as it is.
 func (d *Daemon) Run(ctx context.Context) error {
-	if d.opt.Mode == Off {
+	if d.opt.Mode == tuner.ModeOff {
 		d.tell(infoLevel, "", "nothing to do", "mode off")
 		return nil
 	}
@@ -285,18 +283,14 @@ func changes(before, now map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// held is an error where a config answers that Frozen does not allow.
+// held is an error where a config would answer that is not frozen.
 func (d *Daemon) held(ctx context.Context) error {
-	if d.opt.Mode != Frozen {
+	if d.opt.Mode != tuner.ModeFrozen {
 		return nil
 	}
 	for _, m := range d.models {
-		plan, err := d.opt.Tuner.Plan(ctx, m.name)
-		if err != nil {
-			return err
-		}
-		if hash := plan.Config.Hash(); !slices.Contains(d.opt.Frozen, hash) {
-			return fmt.Errorf("daemon: %s: %w: it is %s, of %v", m.name, ErrFrozen, hash, d.opt.Frozen)
+		if _, err := d.opt.Tuner.Plan(ctx, m.name); err != nil {
+			return fmt.Errorf("daemon: %w", err)
 		}
 	}
 	return nil

@@ -109,10 +109,10 @@ func (s simulated) Prepare(ctx context.Context, r target.Regime, a target.Arm) (
 }
 
 // openSimulated returns a tuner on a simulated host with four cores.
-func openSimulated(store string, seed uint64, pause time.Duration) (*tuner.Tuner, error) {
+func openSimulated(store string, seed uint64, pause time.Duration, change ...func(*tuner.Options)) (*tuner.Tuner, error) {
 	s := simulated{host: measuretest.New(seed, measuretest.Jitter(0.005)), pause: pause}
 	begin := time.Now()
-	return tuner.Open(tuner.Options{
+	opt := tuner.Options{
 		Store: store,
 		Host: &probe.Host{OS: "linux", Arch: "amd64", CPU: probe.CPU{
 			Model: "Simulated CPU", Vendor: "None", PhysicalCores: 4, LogicalCores: 4, UsableCores: 4, UsablePhysical: 4,
@@ -123,7 +123,11 @@ func openSimulated(store string, seed uint64, pause time.Duration) (*tuner.Tuner
 		Rig: func(context.Context, tuner.Problem, uint64) (tuner.Rig, error) {
 			return tuner.Rig{Target: s, Timer: s.host.Timer(seed)}, nil
 		},
-	})
+	}
+	for _, f := range change {
+		f(&opt)
+	}
+	return tuner.Open(opt)
 }
 
 func stepMain(args []string) int {

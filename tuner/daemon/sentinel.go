@@ -133,7 +133,7 @@ type job struct {
 
 // next is the step that is due, if the mode allows one; else why there is none. The models take turns.
 func (d *Daemon) next(ctx context.Context) (*job, string) {
-	if d.opt.Mode != Tune && d.opt.Mode != Advise {
+	if d.opt.Mode != tuner.ModeTune && d.opt.Mode != tuner.ModeAdvise {
 		return nil, fmt.Sprintf("mode %s measures nothing", d.opt.Mode)
 	}
 	now := d.opt.Now()
@@ -170,7 +170,7 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 		d.tell(infoLevel, m.name, "left alone", plan.Reason)
 		return nil, time.Time{}
 	case plan.Source != tuner.Measured || m.saved.Retune != "":
-		if d.opt.Mode == Advise {
+		if d.opt.Mode == tuner.ModeAdvise {
 			d.tell(infoLevel, m.name, "to be tuned", orElse(m.saved.Retune, plan.Reason))
 			return nil, time.Time{}
 		}
@@ -426,7 +426,7 @@ func (d *Daemon) drifted(ctx context.Context, m *sentinel, r target.Regime, watc
 // is not to be used any more in any config.
 func (d *Daemon) takeBack(ctx context.Context, m *sentinel, why string, wrong ...target.Regime) {
 	m.saved.Next = d.opt.Now().Add(d.opt.Every)
-	if d.opt.Mode != Tune {
+	if d.opt.Mode != tuner.ModeTune {
 		d.tell(warnLevel, m.name, "it should be rolled back", why)
 		return
 	}

@@ -108,7 +108,7 @@ func TestWrongResultsAreTakenBackAtOnce(t *testing.T) {
 }
 
 func TestAdviseChangesNothing(t *testing.T) {
-	d, m := tuned(t, func(o *Options) { o.Mode = Advise })
+	d, m := tuned(t, func(o *Options) { o.Mode = tuner.ModeAdvise })
 	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
 	checks(t, d, m, 0.8, 100)
 	if after, _ := d.opt.Tuner.Plan(t.Context(), anyModel); after.Config.Hash() != before.Config.Hash() {
