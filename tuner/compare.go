@@ -91,7 +91,7 @@ func (t *Tuner) Compare(ctx context.Context, model string, original, changed Cha
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (r *tune) receive(ctx context.Context, entries []fleet.Entry, got *Receptio
 	if err := r.openStore(ctx); err != nil {
 		return err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (t *Tuner) tuneOn(ctx context.Context, model string, budget Budget, rival *
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

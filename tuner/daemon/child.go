@@ -35,7 +35,7 @@ const (
 type limits struct {
 	time   time.Duration
 	cpu    time.Duration
-	memory uint64 // bytes; 0 = as much as there is
+	memory uint64 // bytes
 }
 
 // outcome is what is left of a child.
@@ -54,7 +54,8 @@ const watchEvery = 20 * time.Millisecond
 func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outcome {
 	var out, errs head
 	out.most, errs.most = 16<<20, 8<<10
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(program(args[0]), args[1:]...)
+	cmd.Args[0] = args[0]
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second // for who has inherited the pipes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -84,6 +85,15 @@ func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outco
 	return o
 }
 
+// program is what to run for a command. This very program stays the one that was started though its file is replaced by another
+// build meanwhile: what that one learns, with other kernels, would be no answer here.
+func program(name string) string {
+	if self, err := os.Executable(); err == nil && self == name {
+		return "/proc/self/exe"
+	}
+	return name
+}
+
 // watchChild waits for a child to exit, and kills it where it must not go on.
 func (d *Daemon) watchChild(ctx context.Context, c *child, most limits) outcome {
 	gate := idle.Gate{Rules: d.opt.Rules}
@@ -104,7 +114,7 @@ func (d *Daemon) watchChild(ctx context.Context, c *child, most limits) outcome 
 				o = outcome{ending: gaveWay, why: why}
 			} else if time.Now().After(end) {
 				o = outcome{ending: tooLong, why: fmt.Sprintf("it runs for longer than %v", most.time)}
-			} else if most.memory > 0 && memory > most.memory {
+			} else if memory > most.memory {
 				o = outcome{ending: tooMuch, why: fmt.Sprintf("%d MiB of %d", memory>>20, most.memory>>20)}
 			} else if cpu > most.cpu {
 				o = outcome{ending: tooDear, why: fmt.Sprintf("%v of %v", cpu, most.cpu)}
@@ -171,9 +181,7 @@ func lowestPriority() {
 
 // bound caps the memory, and offers the child first to the kernel when there is none left.
 func (c *child) bound(memory uint64) {
-	if memory > 0 {
-		_ = unix.Prlimit(c.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
-	}
+	_ = unix.Prlimit(c.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
 	_ = unix.Prlimit(c.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.pid), []byte("1000"), 0)
 }

@@ -64,6 +64,17 @@ func childMain(kind string, args []string) int {
 		panic("some trouble")
 	case "hang":
 		select {}
+	case "hold": // the store, as a long step does
+		f, err := os.OpenFile(filepath.Join(args[0], "tune.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		}
+		if err != nil {
+			return 1
+		}
+		for {
+			time.Sleep(time.Hour)
+		}
 	case "babble":
 		fmt.Println("this is no certificate")
 		return 0

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -268,18 +270,61 @@ func (d *Daemon) do(ctx context.Context, j job) {
 	j.time = min(j.time, reserved/cores)
 	memory := d.opt.Memory
 	if memory == 0 {
-		memory = host.Memory.AvailableBytes / 2
+		memory = memoryCap(host.Memory)
 	}
 	d.account(idle.Usage{Known: true})
 	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], fmt.Sprintf("%s: %s", j.model.name, j.why))
 	d.change(func(s *State) { s.Steps++ })
 	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check))
-	o := d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
+	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
+		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
+	})
 	if err := settle(o.cpu); err != nil {
 		d.tell(warnLevel, "", "the account of CPU time could not be written", err.Error())
 	}
 	d.took(ctx, j, o)
 	d.show(ctx, j.model)
+}
+
+// memoryCap is what a child may take where nobody says: half of what is available. Where that is not known, there is no cap.
+func memoryCap(m probe.Memory) uint64 {
+	if m.AvailableBytes == 0 {
+		return math.MaxInt64
+	}
+	return m.AvailableBytes / 2
+}
+
+// wantedEvery is how often to look whether an operator waits for the store.
+const wantedEvery = 100 * time.Millisecond
+
+// errWanted means that somebody else has something to measure on the store: an operator, who goes first.
+var errWanted = errors.New("another run wants the store")
+
+// unlessWanted runs a child that gives way to an operator's run.
+func (d *Daemon) unlessWanted(ctx context.Context, run func(context.Context) outcome) outcome {
+	ctx, stop := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		ticker := time.NewTicker(wantedEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if tuner.Wanted(d.opt.Store) {
+					stop(errWanted)
+				}
+			}
+		}
+	})
+	o := run(ctx)
+	if o.ending == cancelled && errors.Is(context.Cause(ctx), errWanted) {
+		o.ending, o.why = gaveWay, errWanted.Error()
+	}
+	stop(nil)
+	watch.Wait()
+	return o
 }
 
 // longestRetry is the longest pause after steps that failed.
@@ -297,7 +342,7 @@ func (d *Daemon) took(ctx context.Context, j job, o outcome) {
 		return
 	case o.ending == gaveWay:
 		d.change(func(s *State) { s.Aborted++ })
-		d.tell(infoLevel, m.name, "a step gave way to load", o.why)
+		d.tell(infoLevel, m.name, "a step gave way", o.why)
 		return
 	case o.ending != finished:
 		d.failed(m, fmt.Sprintf("a step %s", o.ending), o.why)
