@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
@@ -46,6 +48,9 @@ with code 4.`,
 			if err := rules.Validate(); err != nil {
 				return usage(err)
 			}
+			if !slices.Contains(daemonTargets, target) {
+				return usage(fmt.Errorf("--target %q: %s", target, alternatives(daemonTargets)))
+			}
 			opt.Rules, opt.Memory = rules, memory<<20
 			return a.daemon(cmd, opt, target)
 		},
@@ -65,9 +70,13 @@ with code 4.`,
 	f.BoolVar(&rules.OnBattery, "on-battery", false, "also work on a battery")
 	f.Uint64Var(&memory, "child-memory", 0, "most MiB that a step may take (default: half of what is available)")
 	f.StringVar(&opt.Lock, "host-lock", idle.DefaultLock(), "file whose lock makes this the one daemon of the host")
-	f.StringVar(&target, "target", "cpu", "what to measure on: cpu, cuda or auto")
+	f.StringVar(&target, "target", "cpu", "what to measure on: "+alternatives(daemonTargets))
+	completeFlag(cmd, "target", words(daemonTargets...))
 	return cmd
 }
+
+// daemonTargets are the values of --target: what a step can tune.
+var daemonTargets = []string{"cpu", "cuda", "auto"}
 
 func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) error {
 	if len(opt.Models) == 0 {
@@ -88,10 +97,19 @@ func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) erro
 		}
 	}
 	opt.Tuner, opt.Store, opt.Log = t, a.store, a.log
+	if target != "cpu" {
+		gpus, err := gpu.NewReader(gpu.ReaderOptions{})
+		if err != nil {
+			a.log.Warn().Msg("how busy the GPUs are cannot be told, so it keeps nobody away: " + err.Error())
+		} else {
+			defer gpus.Close()
+			opt.GPU = gpus.Utilization
+		}
+	}
 	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--mode", "tune", "--quiet"}
 	d, err := daemon.New(opt)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if err = d.Run(cmd.Context()); errors.Is(err, idle.ErrHeld) {
 		return coded{exitBusy, err}

@@ -74,7 +74,7 @@ var allowedInTests = map[string][]string{
 	"tuner/target":    {"cuda/sim"},
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
-	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "cuda/sim", "probe/model"}, // a simulated host with a card
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

@@ -44,9 +44,10 @@ type Options struct {
 	Look   time.Duration // how often to look whether the machine is idle; if 0, every second
 	Lock   string        // file that stands for this host; if "", idle.DefaultLock
 	Memory uint64        // bytes that a child may take; if 0, half of what is available when it starts, as far as that is known
-	GPU    func() float64
-	Log    zerolog.Logger
-	Now    func() time.Time // if nil, time.Now
+	// GPU tells how much the GPUs are used, 0 to 1, where steps measure on one; nil = they do not.
+	GPU func() float64
+	Log zerolog.Logger
+	Now func() time.Time // if nil, time.Now
 
 	// Read tells how busy the machine is, and Watch the same, but only what load while measuring shows in. If nil, the one this
 	// runs on.

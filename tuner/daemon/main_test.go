@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/sim"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
@@ -55,7 +56,9 @@ var eaten [][]byte
 func childMain(kind string, args []string) int {
 	switch kind {
 	case "step":
-		return stepMain(args)
+		return stepMain(args, "cpu")
+	case "gpu": // a step on a host with a card
+		return stepMain(args, "auto", withCard)
 	case "crash":
 		fmt.Fprintln(os.Stderr, "some trouble")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // as the kernel does when there is no memory left
@@ -116,6 +119,9 @@ func (s simulated) Prepare(ctx context.Context, r target.Regime, a target.Arm) (
 	if a.Blocking.ChunkRows > 0 {
 		took = took * 100 / 105
 	}
+	if a.Threads == 0 { // on a GPU
+		took /= 5
+	}
 	return s.host.Arm(fmt.Sprintf("%s %+v", r, a), took), ctx.Err()
 }
 
@@ -141,13 +147,24 @@ func openSimulated(store string, seed uint64, pause time.Duration, change ...fun
 	return tuner.Open(opt)
 }
 
-func stepMain(args []string) int {
+// withCard gives a simulated host a GPU.
+func withCard(o *tuner.Options) {
+	o.CUDA = func() (*driver.Driver, error) {
+		m, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{Name: "Simulated GPU", TotalBytes: 24 << 30}}})
+		if err != nil {
+			return nil, err
+		}
+		return driver.Open(m.Table())
+	}
+}
+
+func stepMain(args []string, target string, change ...func(*tuner.Options)) int {
 	f := flag.NewFlagSet("step", flag.ContinueOnError)
 	name, budget, check := f.String("model", "", ""), f.Duration("budget", 0, ""), f.Bool("check", false, "")
 	if err := f.Parse(args[1:]); err != nil {
 		return 2
 	}
-	t, err := openSimulated(args[0], uint64(os.Getpid()), time.Millisecond)
+	t, err := openSimulated(args[0], uint64(os.Getpid()), time.Millisecond, change...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -156,7 +173,7 @@ func stepMain(args []string) int {
 	if *check {
 		result, err = t.Verify(context.Background(), *name, *budget)
 	} else {
-		result, err = t.Tune(context.Background(), *name, tuner.Budget{Time: *budget, Target: "cpu", Objective: tuner.ObjectiveDecode, Seed: uint64(os.Getpid())})
+		result, err = t.Tune(context.Background(), *name, tuner.Budget{Time: *budget, Target: target, Objective: tuner.ObjectiveDecode, Seed: uint64(os.Getpid())})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -99,5 +100,26 @@ func TestUnknownMemoryIsNoCap(t *testing.T) {
 	}
 	if got := memoryCap(probe.Memory{AvailableBytes: 100}); got != 50 {
 		t.Errorf("cap %d, want 50", got)
+	}
+}
+
+// On a host with a card the steps tune both and the better one answers; while others use the card the daemon stays away.
+func TestStepsOnAHostWithACard(t *testing.T) {
+	used := 0.9
+	var mu sync.Mutex
+	d, _ := begin(t, func(o *Options) {
+		o.Child, o.Tuner = childCommand("gpu", o.Store), opened(t, o.Store, withCard)
+		o.GPU = func() float64 { mu.Lock(); defer mu.Unlock(); return used }
+	})
+	s := until(t, d, func(s State) bool { return strings.Contains(s.Reason, "the GPU is used to 90 %") })
+	if s.Steps != 0 {
+		t.Errorf("%d steps while the card is busy", s.Steps)
+	}
+	mu.Lock()
+	used = 0
+	mu.Unlock()
+	s = until(t, d, func(s State) bool { return s.Models[0].Plan.Source == tuner.Measured })
+	if got := s.Models[0].Plan.Config.Strategy; got != tuner.GPUOnly {
+		t.Errorf("%s answers, want %s: %s", got, tuner.GPUOnly, s.Models[0].Plan.Reason)
 	}
 }
