@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	flags.StringSliceVar(&a.frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer, as explain prints them; any other fails with code 5")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
 		a.verifyVerb(), a.adviseVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(),
-		a.daemonVerb(), a.stepVerb(), a.fleetVerb(), a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(), a.versionVerb())
+		a.daemonVerb(), a.stepVerb(), a.manVerb(), a.fleetVerb(), a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(), a.versionVerb())
 	completeFlag(root, "format", func(verb *cobra.Command) []string { return formatsOf(verb) })
 	completeFlag(root, "log-level", words(logLevels...))
 	completeFlag(root, "mode", words(modeNames()...))
