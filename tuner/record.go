@@ -134,6 +134,10 @@ func (r *tune) publish(cert *Certificate) error {
 		} else {
 			learned = r.learned(cert)
 		}
+		if back, ok := r.problem.takenBack(cert.Best.Config, r.published()); ok && back.CheckedAt.After(r.started) {
+			learned = nil
+			r.warn("not published: while this run measured, it was " + back.Reason)
+		}
 	}
 	if r.store != nil {
 		r.heed(r.store.Warnings())

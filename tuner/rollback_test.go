@@ -222,3 +222,31 @@ func TestRollbackOfWrongResultsAvoidsTheSameSetting(t *testing.T) {
 		t.Errorf("%+v, %v: want the reason", e, err)
 	}
 }
+
+// An operator takes a config back while a run is about to publish the same one again: the operator's word wins.
+func TestARunDoesNotUndoARollback(t *testing.T) {
+	store := t.TempDir()
+	s := &simulated{host: measuretest.New(1, measuretest.Jitter(0.005)), cost: planted}
+	tuner := s.open(t, store, 1)
+	budget := Budget{Time: 20 * time.Second, Target: targetCPU, Objective: ObjectiveDecode, Seed: 1}
+	if _, err := tuner.Tune(t.Context(), anyModel, budget); err != nil {
+		t.Fatal(err)
+	}
+	learned := planOf(t, tuner)
+	operator := s.open(t, store, 1)
+	tuner.opt.Progress = func(e Event) {
+		if e.Phase != "done" {
+			return
+		}
+		if _, err := operator.Rollback(t.Context(), anyModel, "ada", "p99 rose"); err != nil {
+			t.Error(err)
+		}
+	}
+	cert, err := tuner.Tune(t.Context(), anyModel, budget)
+	if err != nil || !cert.Best.Config.equal(learned.Config) {
+		t.Fatalf("%v: the run came to %s, not to %s: the test shows nothing", err, cert.Best.Config.Hash(), learned.Hash)
+	}
+	if now := planOf(t, tuner); now.Hash == learned.Hash || !slices.ContainsFunc(cert.Warnings, func(w string) bool { return strings.Contains(w, "rolled back by ada") }) {
+		t.Errorf("%s answers, warnings %q", now.Hash, cert.Warnings)
+	}
+}

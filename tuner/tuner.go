@@ -85,6 +85,7 @@ type Tuner struct {
 type remembered struct {
 	plan     Plan
 	snapshot *history.Snapshot
+	file     fileStamp    // the model's, if it is one
 	checked  atomic.Int64 // nanoseconds since the tuner was opened, by the clock that nobody sets
 }
 
@@ -140,7 +141,7 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 		return known.plan, nil
 	}
 	snapshot, err := t.snapshot()
-	if known != nil && err == nil && snapshot == known.snapshot {
+	if known != nil && err == nil && snapshot == known.snapshot && known.file.holds(name) {
 		known.checked.Store(now)
 		return known.plan, nil
 	}
@@ -149,12 +150,13 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 
 // planAnew makes a plan and remembers it. damage is why the snapshot could not be read, if it could not.
 func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Snapshot, damage error) (Plan, error) {
+	stamp := stampOf(name) // before it is read: who writes it meanwhile has it read again
 	p, err := t.problem(ctx, name)
 	if err != nil {
 		return Plan{}, err
 	}
 	p, note := t.answering(p, snapshot)
-	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot}
+	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, file: stamp}
 	if err := t.thawed(made.plan); err != nil {
 		return Plan{}, err
 	}
@@ -170,6 +172,26 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	t.plans[name] = made
 	t.mu.Unlock()
 	return made.plan, nil
+}
+
+// fileStamp tells a file from one that has taken its place; zero for what is no file, such as a preset.
+type fileStamp struct {
+	bytes    int64
+	modified time.Time
+}
+
+func stampOf(name string) fileStamp {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
+}
+
+// holds reports whether a file is the one that it was. One that is gone now counts: a service may have it open.
+func (f fileStamp) holds(name string) bool {
+	now := stampOf(name)
+	return now == f || now == fileStamp{}
 }
 
 // problem is the question that Plan answers for a model: this host, the CPU, any objective.
