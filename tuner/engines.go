@@ -428,6 +428,9 @@ type EnginePlan struct {
 // measures and never opens the database. Of several builds and requests that were tuned the newest answers, and the
 // reason names it. What was learned under other limits (cores, memory) is not used: thread counts are what it is about.
 func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
+	if t.opt.Mode == ModeFrozen {
+		return EnginePlan{}, fmt.Errorf("%s: %w: engines have none", model, ErrFrozen)
+	}
 	if !slices.Contains(Engines(), name) {
 		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
 	}

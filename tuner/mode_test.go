@@ -69,6 +69,9 @@ func TestModes(t *testing.T) {
 	if _, err := open(ModeFrozen, "0123456789abcdef").Plan(t.Context(), anyModel); !errors.Is(err, ErrFrozen) || !strings.Contains(err.Error(), learned.Hash) {
 		t.Errorf("frozen to another: %v, want ErrFrozen with the hash that would answer", err)
 	}
+	if _, err := open(ModeFrozen, learned.Hash).PlanEngine(t.Context(), "model.gguf", "llama-bench"); !errors.Is(err, ErrFrozen) {
+		t.Errorf("an engine's config where all is frozen: %v", err)
+	}
 	for mode, frozen := range map[Mode][]string{ModeFrozen: nil, ModeUse: {learned.Hash}, "loud": nil} {
 		if _, err := Open(Options{Mode: mode, Frozen: frozen}); err == nil || !strings.Contains(err.Error(), "mode "+string(mode)) && !strings.Contains(err.Error(), "loud") {
 			t.Errorf("%s, %v: %v", mode, frozen, err)

@@ -394,12 +394,14 @@ func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
 		return err
 	}
 	d.tell(infoLevel, m.name, fmt.Sprintf("%s: %.3f times the default", cert.Verdict, cert.Ratio.Estimate), plan.Reason)
-	if plan.Source != tuner.Measured { // and it would be tuned again at once, for ever
+	switch plan.Source {
+	case tuner.Measured:
+		d.watch(ctx, m, plan)
+	case tuner.Pinned: // meanwhile
+	default: // and it would be tuned again at once, for ever
 		m.retry = d.opt.Now().Add(longestRetry)
 		d.tell(warnLevel, m.name, fmt.Sprintf("what was decided is not the answer; it is not tuned for %v", longestRetry), plan.Reason)
-		return nil
 	}
-	d.watch(ctx, m, plan)
 	return nil
 }
 
