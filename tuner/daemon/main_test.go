@@ -29,7 +29,7 @@ import (
 
 var (
 	chaos = flag.Int("chaos", 20, "how many times TestChaos kills something")
-	quiet = flag.Int("quiet", 1000, "how many quiet checks TestFalseAlarmsInTenThousandQuietChecks makes on each host, ten times as many on the ordinary one")
+	quiet = flag.Int("quiet", 1000, "how many quiet checks TestFalseAlarmsInTenThousandQuietChecks and TestFalseAlarmsOfRatesOnInventedHosts make on each host, the first ten times as many on the ordinary one")
 )
 
 // The test binary is the daemon and its children, too: the first argument says which.
