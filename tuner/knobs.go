@@ -17,9 +17,6 @@ import (
 // An operator may pin single knobs, such as decode.threads, and leave the others to the tuner. They hold for everything that
 // answers, whatever it was learned with, for the default that a run compares with, and for what a run tries.
 
-// layoutKnob is the one knob that is not of a regime.
-const layoutKnob = "layout"
-
 // knobsField is in the envelope of what was learned while knobs were pinned: it is the best of fewer.
 const knobsField = "pinned_knobs"
 
@@ -131,15 +128,15 @@ func (p Problem) parseKnob(text string) (history.PinnedKnob, error) {
 	if !ok {
 		return k, fmt.Errorf("%q: want KNOB=VALUE such as decode.threads=3", text)
 	}
-	if name == layoutKnob {
+	if name == knobLayout { // the one knob that is of no regime
 		if !slices.Contains(p.in("").layouts(), kernels.Layout(value)) {
 			return k, fmt.Errorf("%s: one of %v", text, p.in("").layouts())
 		}
 		return k, nil
 	}
 	regime, knob, _ := strings.Cut(name, ".")
-	if !slices.Contains(Regimes, target.Regime(regime)) {
-		return k, fmt.Errorf("%s: want %s, or one of %v with a knob such as decode.threads", text, layoutKnob, Regimes)
+	if !slices.Contains(Regimes, target.Regime(regime)) || knob == knobLayout {
+		return k, fmt.Errorf("%s: want %s, which all regimes share, or one of %v with a knob such as decode.threads", text, knobLayout, Regimes)
 	}
 	p.knobs = nil
 	space, err := p.in("").Space(target.Regime(regime))
@@ -184,7 +181,7 @@ func (p Problem) pinnedLayout() (kernels.Layout, error) {
 		of := kernels.Layout(k.Value)
 		if kernel, ok := kernels.ByName(k.Value); ok && strings.HasSuffix(k.Knob, "."+knobKernel) {
 			of = kernel.Layout
-		} else if k.Knob != layoutKnob {
+		} else if k.Knob != knobLayout {
 			continue
 		}
 		if k.Target != p.Target {
@@ -226,12 +223,18 @@ func (p Problem) under(snapshot *history.Snapshot) Problem {
 	if i < 0 || len(snapshot.Pins[i].Knobs) == 0 {
 		return p
 	}
-	p.knobs = snapshot.Pins[i].Knobs
-	if err := p.possible(); err != nil {
-		p.knobs, p.knobNote = nil, "; the pinned knobs are not possible here: "+err.Error()
-		return p
+	for _, k := range snapshot.Pins[i].Knobs {
+		with := p
+		with.knobs = append(slices.Clone(p.knobs), k)
+		if err := with.possible(); err != nil {
+			p.knobNote += "; a pinned knob is not possible here: " + err.Error()
+			continue
+		}
+		p.knobs = with.knobs
 	}
-	p.Layout, _ = p.pinnedLayout()
+	if len(p.knobs) > 0 {
+		p.Layout, _ = p.pinnedLayout()
+	}
 	return p
 }
 

@@ -78,6 +78,41 @@ func TestAPinnedKnobHolds(t *testing.T) {
 	}
 }
 
+// Where nothing is left to be varied, a tune decides so, and the answer is measured: it is not tuned for ever.
+func TestATuneWhereEveryKnobIsPinned(t *testing.T) {
+	s := &simulated{host: measuretest.New(1, measuretest.Jitter(0.005)), cost: planted}
+	tuner := s.open(t, t.TempDir(), 1)
+	p := problemOn(*fourCores())
+	var knobs []string
+	for name, value := range p.domain().values(p.Default().Arm(target.Decode)) {
+		knobs = append(knobs, "decode."+name+"="+value)
+	}
+	pinnedTo(t, tuner, knobs...)
+	cert, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 20 * time.Second, Target: targetCPU, Objective: ObjectiveDecode, Seed: 1})
+	if err != nil || cert.Verdict != measure.Keep {
+		t.Fatalf("%+v, %v: want %s", cert, err, measure.Keep)
+	}
+	if plan := planOf(t, tuner); plan.Source != Measured || plan.Config.Arm(target.Decode) != p.Default().Arm(target.Decode) {
+		t.Errorf("%s, %+v, %q", plan.Source, plan.Config.Decode, plan.Reason)
+	}
+}
+
+// In a pinned layout nothing is better than the default, which then is the default in that layout.
+func TestATuneInAPinnedLayoutKeepsItsDefault(t *testing.T) {
+	p := problemOn(*fourCores()).in("")
+	other := p.layouts()[1]
+	s := &simulated{host: measuretest.New(1, measuretest.Jitter(0.005)), cost: flat}
+	tuner := s.open(t, t.TempDir(), 1)
+	pinnedTo(t, tuner, "layout="+string(other))
+	cert, err := tuner.Tune(t.Context(), anyModel, Budget{Time: 2 * time.Minute, Target: targetCPU, Objective: ObjectiveDecode, Seed: 1})
+	if err != nil || cert.Verdict != measure.Keep || cert.Best.Config.Layout != other {
+		t.Fatalf("%s in %s, %v: want %s in %s", cert.Verdict, cert.Best.Config.Layout, err, measure.Keep, other)
+	}
+	if plan := planOf(t, tuner); plan.Source != Measured || plan.Config.Layout != other {
+		t.Errorf("%s in layout %s: %q", plan.Source, plan.Config.Layout, plan.Reason)
+	}
+}
+
 // What is learned under a pinned knob is this operator's affair.
 func TestWhatWasLearnedUnderPinsIsNotShared(t *testing.T) {
 	s := &simulated{host: measuretest.New(2, measuretest.Jitter(0.005)), cost: by(0.5)}
@@ -95,7 +130,8 @@ func TestWhatWasLearnedUnderPinsIsNotShared(t *testing.T) {
 func TestPinnedKnobsThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
 		"decode.threads":                  "want KNOB=VALUE",
-		"threads=3":                       "want layout, or one of [decode small_batch prefill]",
+		"threads=3":                       "or one of [decode small_batch prefill]",
+		"decode.layout=i2s":               "want layout, which all regimes share",
 		"decode.speed=3":                  "the knobs of decode are kernel, threads, tile, prefetch_bytes, chunk_rows, batch",
 		"decode.threads=three":            "want a number such as 1",
 		"decode.threads=-1":               "want a number",
@@ -186,14 +222,14 @@ func TestAPinnedKnobThatIsNotPossibleAnyMore(t *testing.T) {
 	s := &simulated{host: measuretest.New(1), cost: planted}
 	store := t.TempDir()
 	tuner := s.open(t, store, 1)
-	pinnedTo(t, tuner, "decode.threads=4")
+	pinnedTo(t, tuner, "decode.threads=4", "prefill.batch=64")
 	tuner.opt.Host.CPU.UsableCores, tuner.opt.Host.CPU.UsablePhysical = 2, 2
 	tuner.Reprobe()
 	plan := planOf(t, tuner)
-	if plan.Config.Decode.Threads > 2 || !strings.Contains(plan.Reason, "decode.threads=4") || len(plan.PinnedKnobs) > 0 {
+	if plan.Config.Decode.Threads > 2 || !strings.Contains(plan.Reason, "decode.threads=4") || knobText(plan.PinnedKnobs) != "prefill.batch=64" || plan.Config.Prefill.Batch != 64 {
 		t.Errorf("%+v because %q", plan.Config.Decode, plan.Reason)
 	}
-	if err := tuner.UnpinKnobs(t.Context(), anyModel, []string{"decode.tile"}); err == nil || !strings.Contains(err.Error(), "these are: decode.threads=4") {
+	if err := tuner.UnpinKnobs(t.Context(), anyModel, []string{"decode.tile"}); err == nil || !strings.Contains(err.Error(), "these are: decode.threads=4 prefill.batch=64") {
 		t.Errorf("unpinning another: %v", err)
 	}
 }
