@@ -48,7 +48,7 @@ var storePolite = time.Second
 
 // waitForStore says that a run wants the store, and takes it once whoever has it gives way. busy is the error if nobody does.
 func (r *tune) waitForStore(ctx context.Context, busy error) (*os.File, error) {
-	wanted, err := os.OpenFile(filepath.Join(r.tuner.opt.Store, wantedName), os.O_CREATE|os.O_RDWR, 0o600)
+	wanted, err := os.OpenFile(filepath.Join(r.tuner.opt.Store, wantedName), os.O_CREATE|os.O_RDWR, 0o644) // the daemon may be another user
 	if err != nil {
 		return nil, busy // a full disk, or a store that is not ours to write
 	}
