@@ -288,7 +288,7 @@ func (t *Tuner) answering(p Problem, snapshot *history.Snapshot) (on Problem, no
 		}
 		return gpu, ""
 	}
-	if len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
+	if p.unused != "" || len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
 		return p, ""
 	}
 	card, err := t.card("")

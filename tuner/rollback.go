@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
@@ -49,7 +50,7 @@ func (t *Tuner) Rollback(ctx context.Context, model, by, why string, wrong ...ta
 	}
 	arms := p.wrong(snapshot)
 	for _, r := range wrong {
-		arms = append(arms, bad.proof.Best.Config.Arm(r))
+		arms = append(arms, bad.plan.Config.Arm(r))
 	}
 	good, err := p.before(ctx, store, snapshot, bad, arms)
 	if err != nil {
@@ -62,7 +63,7 @@ func (t *Tuner) Rollback(ctx context.Context, model, by, why string, wrong ...ta
 		return Plan{}, err
 	}
 	for _, l := range p.entries(snapshot) { // the same config may have been learned for several objectives
-		if l.Host == p.fingerprint() && bytes.Equal(l.Config, bad.entry.Config) {
+		if l.Host == p.fingerprint() && bytes.Equal(l.Config, bad.entry.Config) && !strings.HasPrefix(l.Envelope[originField], backOrigin) {
 			if err := store.Publish(ctx, good.instead(l)); err != nil {
 				return Plan{}, err
 			}
@@ -103,6 +104,10 @@ const backOrigin = "rolled back "
 // which arms are wrong. It lies beside what answers.
 func (b RolledBack) refuse(bad candidate, wrong []target.Arm) history.Learned {
 	l, proof := *bad.entry, bad.proof
+	var config Config // as it was learned, without what is pinned now
+	if err := json.Unmarshal(l.Config, &config); err != nil {
+		panic("tuner: a candidate's config parses")
+	}
 	received := Received{
 		Objective: Objective(l.Objective), MeasuredAt: l.MeasuredAt, Evaluations: l.Evaluations,
 		Verdict: Failed, Reason: fmt.Sprintf("rolled back by %s: %s", b.By, b.Why), CheckedAt: b.At,
@@ -115,7 +120,7 @@ func (b RolledBack) refuse(bad candidate, wrong []target.Arm) history.Learned {
 	if l.Envelope == nil {
 		l.Envelope = map[string]string{}
 	}
-	l.Envelope[originField] = backOrigin + proof.Best.Config.Hash()
+	l.Envelope[originField] = backOrigin + config.Hash()
 	document, err := json.Marshal(proof)
 	if err != nil {
 		panic("tuner: a certificate always marshals")

@@ -124,6 +124,7 @@ func TestTheFleetDoesNotBringBackWhatWasRolledBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &simulated{host: measuretest.New(2, measuretest.Jitter(0.005)), cost: by(0.5)}
 			tuner := s.with(t, newFleet(t), t.TempDir())
+			tuner.opt.Host.Governor = "performance"
 			learn(t, tuner)
 			before, err := tuner.Plan(t.Context(), anyModel)
 			if err != nil || before.Config.Decode.Blocking.ChunkRows == 0 {
@@ -144,8 +145,20 @@ func TestTheFleetDoesNotBringBackWhatWasRolledBack(t *testing.T) {
 			if !got.Plan.Config.equal(after.Config) {
 				t.Errorf("after the pull %s answers, want %s", got.Plan.Config.Hash(), after.Config.Hash())
 			}
+			tuner.opt.Host.Governor = "powersave" // what was checked under other conditions would be checked again
+			tuner.Reprobe()
+			got, err = tuner.Receive(t.Context(), anyModel, time.Minute)
+			if err != nil || len(got.Received) != 1 || !strings.Contains(got.Received[0].Reason, "taken back here") || !got.Plan.Config.equal(after.Config) {
+				t.Errorf("under other conditions: %+v, %v", got, err)
+			}
 			if cert, err := tuner.Tune(t.Context(), anyModel, brief); err != nil || cert.Verdict != measure.Adopt {
 				t.Errorf("a tune: %+v, %v; want that it may be adopted again", cert, err)
+			}
+			if _, err := tuner.Rollback(t.Context(), anyModel, "ada", "again"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err = tuner.Receive(t.Context(), anyModel, time.Minute); err != nil || got.Plan.Config.Decode.Blocking.ChunkRows != 0 {
+				t.Errorf("taken back a second time: %+v, %v", got, err)
 			}
 		})
 	}
