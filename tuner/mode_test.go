@@ -78,3 +78,22 @@ func TestModes(t *testing.T) {
 		}
 	}
 }
+
+// Mode off does not even take the target from what was learned.
+func TestModeOffForgetsTheGPU(t *testing.T) {
+	s := withGPU(2)
+	free := s.open(t, t.TempDir(), 1)
+	if cert, err := free.Tune(t.Context(), anyModel, anyTarget); err != nil || cert.Best.Config.Strategy != GPUOnly {
+		t.Fatalf("%+v, %v: want the GPU", cert, err)
+	}
+	opt := free.opt
+	opt.Mode = ModeOff
+	off, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer off.Close()
+	if plan := planOf(t, off); plan.Config.Strategy != CPUOnly || plan.Source != Heuristic {
+		t.Errorf("%s by %s: %s", plan.Config.Strategy, plan.Source, plan.Reason)
+	}
+}
