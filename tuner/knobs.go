@@ -37,7 +37,7 @@ func (t *Tuner) PinKnobs(ctx context.Context, model string, set []string, by str
 	if _, whole := p.pin(snapshot); whole {
 		return fmt.Errorf("pin: all of the config of %s is pinned; unpin it first", p.Model.Name)
 	}
-	p, _ = t.answering(p, snapshot)
+	p, _, _ = t.answering(ctx, p, snapshot)
 	var knobs []history.PinnedKnob
 	for _, text := range set {
 		k, err := p.parseKnob(text)

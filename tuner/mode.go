@@ -43,6 +43,9 @@ func ParseMode(name string) (Mode, error) {
 // Mode returns the mode that t was opened with.
 func (t *Tuner) Mode() Mode { return t.opt.Mode }
 
+// unusedInOff is why nothing that was learned answers in ModeOff.
+const unusedInOff = "mode off uses nothing that was learned"
+
 // settleMode fills and checks the mode of the options.
 func (o *Options) settleMode() (err error) {
 	if o.Mode, err = ParseMode(string(o.Mode)); err != nil {

@@ -45,7 +45,7 @@ type Options struct {
 	Device device.Options
 	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
 	Context int
-	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	// GPUs looks for GPUs, for what Plan says of them and for what makes hosts with an engine alike. If nil, nobody does.
 	GPUs func(context.Context) gpu.Survey
 	// Background says when Background may measure.
 	Background BackgroundOptions
@@ -75,10 +75,11 @@ type Tuner struct {
 	opened    time.Time
 	measuring sync.Mutex // held by the one run that measures
 
-	mu    sync.RWMutex
-	host  *probe.Host // nil until it was probed
-	gpus  gpus
-	plans map[string]*remembered
+	mu     sync.RWMutex
+	closed bool
+	host   *probe.Host // nil until it was probed
+	gpus   gpus
+	plans  map[string]*remembered
 }
 
 // remembered is a plan with the snapshot it was made of and the time at which that was last seen to be the newest.
@@ -86,6 +87,7 @@ type remembered struct {
 	plan     Plan
 	snapshot *history.Snapshot
 	file     fileStamp    // the model's, if it is one
+	late     bool         // a driver had not answered yet
 	checked  atomic.Int64 // nanoseconds since the tuner was opened, by the clock that nobody sets
 }
 
@@ -123,6 +125,7 @@ func Open(opt Options) (*Tuner, error) {
 func (t *Tuner) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	if t.gpus.driver == nil {
 		return nil
 	}
@@ -141,7 +144,7 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 		return known.plan, nil
 	}
 	snapshot, err := t.snapshot()
-	if known != nil && err == nil && snapshot == known.snapshot && known.file.holds(name) {
+	if known != nil && err == nil && snapshot == known.snapshot && known.file.holds(name) && !known.late {
 		known.checked.Store(now)
 		return known.plan, nil
 	}
@@ -155,8 +158,8 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	if err != nil {
 		return Plan{}, err
 	}
-	p, note := t.answering(p, snapshot)
-	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, file: stamp}
+	p, note, late := t.answering(ctx, p, snapshot)
+	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, file: stamp, late: late}
 	if err := t.thawed(made.plan); err != nil {
 		return Plan{}, err
 	}
@@ -216,7 +219,7 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 		snapshot = nil // who asks for what was learned is told
 	}
 	if t.opt.Mode == ModeOff {
-		p.unused, p.prior = "mode off uses nothing that was learned", prior{}
+		p.unused, p.prior = unusedInOff, prior{}
 	}
 	return p.under(snapshot), nil
 }

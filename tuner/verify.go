@@ -18,6 +18,7 @@ const (
 	Confirmed Outcome = "CONFIRMED" // right, and no slower than the default
 	Failed    Outcome = "FAILED"    // wrong, or proven slower
 	Undecided Outcome = "INCONCLUSIVE"
+	Proposed  Outcome = "PROPOSED" // of a received config of an engine: not checked here, where its program is not
 )
 
 // slack is how much slower than the default a learned setting may be within a confirmation: below it the difference
@@ -50,7 +51,7 @@ type RegimeCheck struct {
 }
 
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
-// pairs, within budget. It changes nothing.
+// pairs, within budget. It changes nothing, also not what Plan wants to have checked again (Recheck): see the decisions.
 func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) (*Verification, error) {
 	if err := t.may("verify", ModeTune, ModeAdvise); err != nil {
 		return nil, err
