@@ -28,6 +28,7 @@ type Certificate struct {
 	NoiseFloor float64           `json:"noise_floor"`   // gain that the default shows over itself from one process to the next; 0 unknown
 	Searches   int               `json:"search_starts"` // processes before the duel
 	Starts     int               `json:"starts"`        // processes in all
+	Known      int               `json:"known"`         // processes of earlier sessions that were taken over
 	Failed     int               `json:"failed"`
 	Censored   int               `json:"censored"`
 	Stopped    string            `json:"stopped"` // why the search ended
@@ -97,7 +98,7 @@ func (s *session) duel(ctx context.Context) *duelled {
 		if pair >= leastPairs && s.decided(d) {
 			break
 		}
-		if s.end.Sub(s.now()) < 2*s.usual() {
+		if s.end.Sub(s.now()) < s.pair() {
 			break
 		}
 		first, second := standard, s.best
@@ -184,18 +185,16 @@ func (d *duelled) ratio(logs []float64) Ratio {
 // noiseFloor is the gain that the default shows over itself: the interval over the differences of its successive runs, two
 // by two, in the search.
 func (s *session) noiseFloor() float64 {
-	var costs, logs []float64
+	var logs []float64
+	var before Measured
 	for _, m := range s.planned {
-		if len(m.Setting) == 0 && m.Status == OK {
-			var request float64
-			for _, r := range s.what.Regimes {
-				request += r.Units * m.cost(r.Name)
-			}
-			costs = append(costs, request)
+		if !m.isDefault() {
+			continue
 		}
-	}
-	for i := range costs[:max(0, len(costs)-1)] {
-		logs = append(logs, math.Log(costs[i]/costs[i+1]))
+		if before.costs != nil && before.Session == m.Session {
+			logs = append(logs, math.Log(s.request(before)/s.request(m)))
+		}
+		before = m
 	}
 	_, low, high := measure.Estimate(logs, duelConfidence)
 	if math.IsInf(high, 1) {
@@ -204,10 +203,18 @@ func (s *session) noiseFloor() float64 {
 	return math.Expm1(max(-low, high) / 2) // successive differences share a run: their spread is that of two
 }
 
+// request is what a request takes with a process that measured all regimes.
+func (s *session) request(m Measured) (ns float64) {
+	for _, r := range s.what.Regimes {
+		ns += r.Units * m.cost(r.Name)
+	}
+	return ns
+}
+
 func (s *session) certificate(d *duelled) *Certificate {
 	c := &Certificate{
 		Verdict: measure.Inconclusive, Default: map[string]Figure{}, Best: map[string]Figure{}, Closest: s.best, Regimes: map[string]Ratio{},
-		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Stopped: orDefault(s.stopped, "nothing left to try"),
+		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Known: s.known, Stopped: orDefault(s.stopped, "nothing left to try"),
 		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Own: s.standby, Knobs: s.what.Knobs, Left: s.what.Left,
 		Curves: s.curves(), Runs: s.related(), Note: s.what.Note,
 	}
@@ -247,23 +254,15 @@ func (s *session) certificate(d *duelled) *Certificate {
 	return c
 }
 
-// related are all processes, those of the search with what they cost beside the default.
+// related are all processes of this session, those of the search with what they cost beside the default.
 func (s *session) related() []Measured {
-	planned := 0
+	planned := s.known
 	for i := range s.runs {
 		m := &s.runs[i]
-		if m.Phase == "duel" || m.Cold {
-			continue
+		if m.Phase != "duel" && !m.Cold {
+			m.Relative = s.relative(planned)
+			planned++
 		}
-		for _, r := range m.Regimes {
-			if control, ok := s.control(r, planned); ok && m.Status == OK {
-				if m.Relative == nil {
-					m.Relative = map[string]float64{}
-				}
-				m.Relative[r] = m.cost(r) / math.Exp(control)
-			}
-		}
-		planned++
 	}
 	return s.runs
 }

@@ -243,7 +243,7 @@ func (c *counters) Read() (measure.Counters, error) {
 
 func TestAProcessWithoutItsCPUIsCensoredAndRunsAgain(t *testing.T) {
 	v := virtual(4)
-	c := search(t, v, engine.Options{Watch: &counters{bad: 5}, Heat: func() float64 { return 61 }})
+	c := search(t, v, engine.Options{Watch: &counters{bad: 5}, Heat: func() engine.Thermal { return engine.Thermal{Celsius: 61} }})
 	if c.Censored != 1 || c.Runs[5].Status != engine.Censored || c.Runs[5].Throttled {
 		t.Fatalf("%d censored, the sixth process %s", c.Censored, c.Runs[5].Status)
 	}
