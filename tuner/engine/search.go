@@ -23,11 +23,14 @@ func (s *session) spare(setting Setting) Setting {
 // earlier session ran as often as it is asked for by now does not run again.
 func (s *session) evaluate(ctx context.Context, p Plan, regimes []string) bool {
 	for setting, list := range p.processes(regimes) {
-		if s.refused(setting, list) || ctx.Err() != nil || s.over() {
+		if s.refused(setting, list) {
 			return false
 		}
 		if len(setting) > 0 && s.recalled(setting, list) {
 			continue
+		}
+		if ctx.Err() != nil || s.over() {
+			return false
 		}
 		if len(setting) > 0 {
 			s.beside(ctx)
@@ -275,7 +278,7 @@ func (s *session) bisect(ctx context.Context, k Knob) {
 		try(i - 1)
 	}
 	for _, regime := range s.heavyFirst(k) {
-		for !s.over() {
+		for {
 			best, left, right := s.bracket(k, regime, tried)
 			if best < 0 {
 				break
@@ -455,7 +458,7 @@ func (s *session) nudge(ctx context.Context, k Knob) {
 // improves tries a value in the best plan and takes it over where it gains. A gain that may be luck is measured again.
 func (s *session) improves(ctx context.Context, k Knob, value string) bool {
 	regimes := s.heavy(k)
-	if len(regimes) == 0 || s.over() {
+	if len(regimes) == 0 {
 		return false
 	}
 	plan := s.spared(s.best.with(k.Name, value, s.regimes()))
@@ -472,24 +475,30 @@ func (s *session) improves(ctx context.Context, k Knob, value string) bool {
 	return true
 }
 
-// looks is how often a candidate runs at the most until it is taken or left.
-const looks = 2
+// How a candidate is judged: it runs again, once, unless the difference is clearly more than noise.
+const (
+	looks = 2
+	clear = 2 * flat
+)
 
-// race runs a plan beside the best so far until it is clearly better or worse, and reports whether it gains.
+// race runs a plan beside the best so far and reports whether it gains. The best so far looked lucky when it was taken, and
+// has to have run again since for others to be judged by it.
 func (s *session) race(ctx context.Context, plan Plan, regimes []string) bool {
 	for range looks {
-		if !s.evaluate(ctx, plan, regimes) {
+		if !s.evaluate(ctx, plan, regimes) || s.lucky(regimes) && !s.evaluate(ctx, s.best, regimes) {
 			return false
 		}
-		if gain := s.gain(plan, regimes); math.Abs(gain-s.minGain()) > clear {
-			return gain > s.minGain()
+		if math.Abs(s.gain(plan, regimes)-s.minGain()) > clear {
+			break
 		}
 	}
 	return s.gain(plan, regimes) >= s.minGain()
 }
 
-// clear is a difference of two costs that is more than noise.
-const clear = 2 * flat
+// lucky reports whether the best so far ran only once in one of the regimes.
+func (s *session) lucky(regimes []string) bool {
+	return slices.ContainsFunc(regimes, func(r string) bool { return len(s.best[r]) > 0 && s.times(r, s.best[r]) < 2 })
+}
 
 // spared is a plan of spare settings.
 func (s *session) spared(p Plan) Plan {

@@ -15,7 +15,7 @@ import (
 // Options bound a search. Only Budget is needed.
 type Options struct {
 	Budget time.Duration // of everything, loading the model each time included
-	// Runs is the most processes to start before the duel. If 0, 25.
+	// Runs is the most processes before the duel, those of earlier sessions included. If 0, 25.
 	Runs int
 	// Pairs is the most pairs of the duel. If 0, 16; fewer than 7 decide nothing.
 	Pairs int
@@ -470,8 +470,8 @@ func (s *session) over() bool {
 		most--
 	}
 	switch {
-	case len(s.runs) >= most:
-		s.stopped = fmt.Sprintf("%d processes were started", len(s.runs))
+	case s.known+len(s.runs) >= most:
+		s.stopped = fmt.Sprintf("%d processes were enough", s.maxRuns())
 	case s.end.Sub(s.now()) < leastPairs*s.pair()+s.usual(nil):
 		s.stopped = "the time for searching was used up"
 	}
