@@ -165,7 +165,7 @@ func (s *session) relative(i int) map[string]float64 {
 // explore goes through the stages.
 func (s *session) explore(ctx context.Context) {
 	defer func() {
-		if ctx.Err() == nil && len(s.runs) < s.maxRuns() {
+		if ctx.Err() == nil && s.known+len(s.runs) < s.maxRuns() {
 			s.beside(ctx)
 		}
 	}()
