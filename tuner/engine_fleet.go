@@ -337,7 +337,7 @@ func (r *engineRun) judge(cert *engine.Certificate, done *Received, budget time.
 	case isOwn(cert.Closest):
 		done.Verdict, done.Reason = Confirmed, "here these are the engine's own settings"
 		return nil
-	case last.Status != engine.OK && last.Status != engine.Censored && len(last.Setting) > 0:
+	case last.Status != engine.OK && last.Status != engine.Censored && last.Status != engine.Stopped && len(last.Setting) > 0:
 		note, _, _ := strings.Cut(last.Note, "\n")
 		done.Verdict, done.Reason = Failed, fmt.Sprintf("%s: %s: %s", last.Setting, last.Status, note)
 		return nil

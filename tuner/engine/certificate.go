@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
@@ -65,10 +67,12 @@ type Curve struct {
 	Points []Point `json:"points"`
 }
 
-// Point is a value with its rate over the default's.
+// Point is a value with its rate over the default's, and the 95 % interval of that; Low and High are 0 where there is none.
 type Point struct {
 	Value string  `json:"value"`
 	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 	Runs  int     `json:"runs"`
 }
 
@@ -304,11 +308,37 @@ func (s *session) curves() []Curve {
 			for i, v := range k.Values {
 				setting := s.alone(k, i)
 				if log, ok := s.ratio(r, setting); ok {
-					c.Points = append(c.Points, Point{Value: v, Ratio: math.Exp(-log), Runs: s.times(r, setting)})
+					p := Point{Value: v, Ratio: math.Exp(-log), Runs: s.times(r, setting)}
+					if doubt := s.doubtOf(r, p.Runs); len(setting) > 0 && doubt > 0 {
+						p.Low, p.High = math.Exp(-log-doubt), math.Exp(-log+doubt)
+					}
+					c.Points = append(c.Points, p)
 				}
 			}
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// doubtOf is how far the logarithm of a ratio over so many processes may be from the truth, at 95 %: by how much the default's
+// processes differ from one to the next (von Neumann, 1941), which drift hardly widens. 0 is unknown.
+func (s *session) doubtOf(regime string, runs int) float64 {
+	var squares, n float64
+	var before Measured
+	for _, m := range s.planned {
+		if !m.isDefault() || m.cost(regime) == 0 {
+			continue
+		}
+		if before.costs != nil && before.Session == m.Session {
+			squares += math.Pow(math.Log(m.cost(regime)/before.cost(regime)), 2)
+			n++
+		}
+		before = m
+	}
+	if n < 2 {
+		return 0
+	}
+	deviation := math.Sqrt(squares / n / 2)
+	return distuv.StudentsT{Sigma: 1, Nu: n}.Quantile(1-(1-duelConfidence)/2) * deviation * math.Sqrt(1/float64(runs)+1/float64(controls))
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -365,12 +366,7 @@ func (s *session) alone(k Knob, i int) Setting { return s.spare(Setting{k.Name: 
 // heavyFirst are the regimes of a knob, that with the largest share first.
 func (s *session) heavyFirst(k Knob) []string {
 	list := s.heavy(k)
-	slices.SortStableFunc(list, func(a, b string) int {
-		if s.shares[a] > s.shares[b] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(s.shares[b], s.shares[a]) })
 	return list
 }
 
@@ -546,14 +542,17 @@ func (s *session) confirm(ctx context.Context) {
 // confirmations is how often a setting is run at the most before the duel.
 const confirmations = 3
 
-// doubtful is the setting least often run among the two best thread counts of the heaviest regimes.
+// doubtful is the setting least often run among the two best thread counts of the heaviest regimes, the second being near
+// enough to be the best.
 func (s *session) doubtful() (string, Setting) {
 	fewest, regime, setting := confirmations, "", Setting(nil)
 	for _, k := range s.stage(Threads) {
 		for _, r := range s.heavyFirst(k) {
 			list := s.ranked(r)
 			for _, candidate := range list[:min(2, len(list))] {
-				if n := s.times(r, candidate); n < fewest && len(candidate) > 0 {
+				best, _ := s.ratio(r, list[0])
+				log, _ := s.ratio(r, candidate)
+				if n := s.times(r, candidate); n < fewest && len(candidate) > 0 && log-best < clear {
 					fewest, regime, setting = n, r, candidate
 				}
 			}
@@ -570,17 +569,14 @@ func (s *session) ranked(regime string) []Setting {
 			seen[m.Setting.String()] = m.Setting
 		}
 	}
-	list := slices.Collect(maps.Values(seen))
-	slices.SortFunc(list, func(a, b Setting) int {
+	var list []Setting
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		list = append(list, seen[name])
+	}
+	slices.SortStableFunc(list, func(a, b Setting) int {
 		x, _ := s.ratio(regime, a)
 		y, _ := s.ratio(regime, b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
+		return cmp.Compare(x, y)
 	})
 	return list
 }

@@ -38,8 +38,9 @@ type Options struct {
 
 // Measured is one process: what was asked and what came of it.
 type Measured struct {
-	Session   uint64               `json:"session,omitempty"` // the earlier one that ran it; 0 this one
-	Phase     string               `json:"phase"`             // default, threads, batch, others, interactions, confirm, duel
+	Session   uint64               `json:"-"`     // the earlier one that ran it; 0 this one
+	Build     string               `json:"-"`     // of the engine, as it says
+	Phase     string               `json:"phase"` // default, threads, batch, others, interactions, confirm, duel
 	Setting   Setting              `json:"setting"`
 	Regimes   []string             `json:"regimes"`
 	Status    Status               `json:"status"`
@@ -220,8 +221,16 @@ func (s *session) recall(earlier []Measured) {
 			s.fail(m.Setting, m.Regimes, m.Status, m.Note)
 		}
 	}
-	s.known = len(list)
-	s.planned = append(list, s.planned...)
+	paired := slices.DeleteFunc(slices.Clone(list), func(m Measured) bool { return !s.comparable(m, list) })
+	s.known = len(paired)
+	s.planned = append(paired, s.planned...)
+}
+
+// comparable reports whether the default ran, with all regimes, in the session of a process.
+func (s *session) comparable(m Measured, among []Measured) bool {
+	return slices.ContainsFunc(among, func(d Measured) bool {
+		return d.isDefault() && d.Session == m.Session && !slices.ContainsFunc(s.regimes(), func(r string) bool { return d.cost(r) == 0 })
+	})
 }
 
 // offered reports whether a setting is of values that may be tried.
@@ -334,6 +343,7 @@ func (s *session) take(m Measured, o Outcome) {
 		}
 		maps.Copy(orMake(&s.what.Facts), o.Facts)
 	}
+	m.Build = Build(s.what.Facts)
 	if o.Status != OK && o.Status != Stopped {
 		s.fail(m.Setting, m.Regimes, o.Status, o.Note)
 	}

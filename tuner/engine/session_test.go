@@ -149,7 +149,7 @@ func earlier(c *engine.Certificate) func(map[string]string) []engine.Measured {
 }
 
 func TestASessionGoesOnWhereAnotherWasStopped(t *testing.T) {
-	for _, after := range []int{4, 9, 15, 22} {
+	for _, after := range []int{4, 9, 15, 18} {
 		v := virtual(7)
 		ctx, cancel := context.WithCancel(context.Background())
 		first, err := engine.Search(ctx, v, engine.Options{Budget: 100 * time.Hour, Now: v.Now, Tell: func(engine.Measured) {
@@ -211,7 +211,7 @@ func TestWhatAnEarlierSessionKnowsIsHeededWhereItHolds(t *testing.T) {
 	if tried["threads=2"] || !tried["threads=4"] || tried["threads=99"] {
 		t.Errorf("tried %v: want 4 threads, which may have crashed by chance, and not 2, which were wrong", tried)
 	}
-	if c.Known != 1 || c.Verdict != measure.Adopt {
+	if c.Known != 0 || c.Verdict != measure.Adopt {
 		t.Errorf("%d known, %s", c.Known, c.Verdict)
 	}
 }
