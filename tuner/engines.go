@@ -119,7 +119,11 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 		}
 	}
 	bounds := r.bound(ctx)
-	options := r.options(r.deadline.Sub(r.now()))
+	left := r.deadline.Sub(r.now())
+	if left <= 0 {
+		return nil, fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, b.Time)
+	}
+	options := r.options(left)
 	options.Tell, options.Recall, options.Ceiling = r.took, r.recall, bounds.ceiling
 	search, err := engine.Search(ctx, r.bench, options)
 	if err != nil && (search == nil || ctx.Err() == nil) {
@@ -280,7 +284,7 @@ func (b *EngineBudget) complete() error {
 		return fmt.Errorf("%w: prompt %d and generate %d tokens: want neither below 0", ErrBadBudget, b.Prompt, b.Generate)
 	}
 	if b.Repeat < 0 || b.Runs < 0 {
-		return fmt.Errorf("%w: %d repetitions and %d runs at the most: want neither below 0; 0 is the default", ErrBadBudget, b.Repeat, b.Runs)
+		return fmt.Errorf("%w: repetitions %d and max-runs %d: want neither below 0; 0 is the default", ErrBadBudget, b.Repeat, b.Runs)
 	}
 	if (b.GEMMConfig == "") != (b.Build == "") || b.GEMMConfig != "" && b.Engine != BitnetCPP {
 		return fmt.Errorf("%w: gemm-config %q and build command %q: both or none, and only for engine %s", ErrBadBudget, b.GEMMConfig, b.Build, BitnetCPP)

@@ -308,17 +308,25 @@ func (s *session) curves() []Curve {
 			for i, v := range k.Values {
 				setting := s.alone(k, i)
 				if log, ok := s.ratio(r, setting); ok {
-					p := Point{Value: v, Ratio: math.Exp(-log), Runs: s.times(r, setting)}
-					if doubt := s.doubtOf(r, p.Runs); len(setting) > 0 && doubt > 0 {
-						p.Low, p.High = math.Exp(-log-doubt), math.Exp(-log+doubt)
-					}
-					c.Points = append(c.Points, p)
+					c.Points = append(c.Points, s.point(r, v, setting, log))
 				}
+			}
+			if own := s.standby[k.Name]; own != "" && !slices.Contains(k.Values, own) {
+				c.Points = append(c.Points, s.point(r, own, nil, 0))
 			}
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// point is a value of a curve.
+func (s *session) point(regime, value string, setting Setting, log float64) Point {
+	p := Point{Value: value, Ratio: math.Exp(-log), Runs: s.times(regime, setting)}
+	if doubt := s.doubtOf(regime, p.Runs); len(setting) > 0 && doubt > 0 {
+		p.Low, p.High = math.Exp(-log-doubt), math.Exp(-log+doubt)
+	}
+	return p
 }
 
 // doubtOf is how far the logarithm of a ratio over so many processes may be from the truth, at 95 %: by how much the default's

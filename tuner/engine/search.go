@@ -165,10 +165,12 @@ func (s *session) relative(i int) map[string]float64 {
 
 // explore goes through the stages.
 func (s *session) explore(ctx context.Context) {
+	standard := s.best
 	defer func() {
 		if ctx.Err() == nil && s.known+len(s.runs) < s.maxRuns() {
 			s.beside(ctx)
 		}
+		s.prefer(standard)
 	}()
 	for _, k := range s.stage(Threads) {
 		s.phase = "threads"
@@ -176,6 +178,7 @@ func (s *session) explore(ctx context.Context) {
 	}
 	apart := s.join()
 	s.phase = "batch"
+	s.reserved = len(s.regimes())
 	s.evaluate(ctx, s.best, s.regimes()) // the luckiest of several is not as good as it looked
 	for _, k := range s.stage(Batch) {
 		s.climb(ctx, k)
@@ -186,12 +189,15 @@ func (s *session) explore(ctx context.Context) {
 		changed = s.switchover(ctx, k) || changed
 	}
 	s.phase = "interactions"
+	cut := s.stopped
+	s.reserved, s.stopped = 0, ""
 	s.part(ctx, apart)
 	if changed {
 		for _, k := range s.stage(Threads) {
 			s.nudge(ctx, k)
 		}
 	}
+	s.stopped = orDefault(s.stopped, cut)
 	if s.through = s.stopped == "" && ctx.Err() == nil; !s.through {
 		return
 	}
@@ -513,10 +519,13 @@ func (s *session) less(set, own, value string) bool {
 }
 
 // gain is how much less of the request's time the regimes take with a plan than with the best so far.
-func (s *session) gain(p Plan, regimes []string) float64 {
+func (s *session) gain(p Plan, regimes []string) float64 { return s.gainOver(s.best, p, regimes) }
+
+// gainOver is the same over any plan; 0 where one of them did not run.
+func (s *session) gainOver(base, p Plan, regimes []string) float64 {
 	var before, after float64
 	for _, r := range regimes {
-		a, known := s.ratio(r, s.best[r])
+		a, known := s.ratio(r, base[r])
 		b, ok := s.ratio(r, p[r])
 		if !known || !ok {
 			return 0
@@ -602,12 +611,19 @@ func (s *session) times(regime string, setting Setting) (n int) {
 	return n
 }
 
-// settle takes the best thread count of each regime by all that is known.
+// settle takes the best thread count of each regime by all that is known, where the best so far has run itself.
 func (s *session) settle() {
 	for _, r := range s.regimes() {
-		if list := s.ranked(r); len(list) > 0 {
-			s.best[r] = list[0]
+		if _, ran := s.ratio(r, s.best[r]); ran {
+			s.best[r] = s.ranked(r)[0]
 		}
+	}
+}
+
+// prefer takes the default where the plan ran and is no better by all that is known: a duel of it would only cost time.
+func (s *session) prefer(standard Plan) {
+	if s.gainOver(standard, s.best, s.regimes()) < 0 {
+		s.best = standard
 	}
 }
 

@@ -179,7 +179,7 @@ func TestAnEngineThatDoesNotRun(t *testing.T) {
 	v := virtual(1)
 	v.Fails = func(engine.Setting) engine.Status { return engine.OutOfMemory }
 	c, err := engine.Search(context.Background(), v, engine.Options{Budget: time.Hour, Now: v.Now})
-	if !errors.Is(err, engine.ErrNoDefault) || !strings.Contains(err.Error(), "out_of_memory the first time: as planned") {
+	if !errors.Is(err, engine.ErrNoDefault) || !strings.Contains(err.Error(), "out_of_memory: as planned") {
 		t.Errorf("error %v", err)
 	}
 	if c == nil || c.Verdict != measure.Inconclusive || c.Failed != 1 {

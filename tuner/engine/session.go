@@ -91,30 +91,34 @@ func median(list []float64) float64 {
 // ErrNoDefault means that the engine does not even run as it is.
 var ErrNoDefault = errors.New("engine: it does not run with its own settings")
 
+// Interrupted is why a search ended that its caller stopped.
+const Interrupted = "interrupted"
+
 // ErrBudget means that the budget ended before anything could be compared.
 var ErrBudget = errors.New("engine: the budget is too short")
 
 // session is one search: what its steps share.
 type session struct {
-	engine  Engine
-	what    Description
-	opt     Options
-	now     func() time.Time
-	begun   time.Time
-	end     time.Time
-	phase   string
-	runs    []Measured     // of this session
-	known   int            // processes of earlier sessions, which come first in planned
-	planned []Measured     // candidates and defaults in the order they ran, without the duel
-	asked   map[string]int // how often a setting was to run in a regime
-	best    Plan
-	failed  map[string]string // regime and setting -> why
-	standby map[string]string // the engine's own value of each knob, as it reported it or else as its help says
-	stopped string
-	through bool               // every stage was gone through
-	first   measure.Counters   // when the session began
-	cool    Thermal            // then
-	shares  map[string]float64 // of the default's request
+	engine   Engine
+	what     Description
+	opt      Options
+	now      func() time.Time
+	begun    time.Time
+	end      time.Time
+	phase    string
+	runs     []Measured     // of this session
+	known    int            // processes of earlier sessions, which come first in planned
+	planned  []Measured     // candidates and defaults in the order they ran, without the duel
+	asked    map[string]int // how often a setting was to run in a regime
+	best     Plan
+	reserved int               // processes that are kept for the plan that the stages come to
+	failed   map[string]string // regime and setting -> why
+	standby  map[string]string // the engine's own value of each knob, as it reported it or else as its help says
+	stopped  string
+	through  bool               // every stage was gone through
+	first    measure.Counters   // when the session began
+	cool     Thermal            // then
+	shares   map[string]float64 // of the default's request
 }
 
 // Search finds a plan and duels it with the engine's default. The error is why nothing could be compared; what ran is in
@@ -129,7 +133,7 @@ func Search(ctx context.Context, e Engine, opt Options) (*Certificate, error) {
 	}
 	s.explore(ctx)
 	if ctx.Err() != nil && s.stopped == "" {
-		s.stopped = "interrupted"
+		s.stopped = Interrupted
 	}
 	return s.certificate(s.duel(ctx)), nil
 }
@@ -186,13 +190,13 @@ func (s *session) standard(ctx context.Context) error {
 	if s.opt.Heat != nil {
 		s.cool = s.opt.Heat()
 	}
-	for _, time := range []string{"the first time", "the second time"} {
+	for _, again := range []string{"", " the second time"} {
 		m := s.start(ctx, nil, s.regimes())
 		switch {
 		case m.Status == Stopped && ctx.Err() == nil:
-			return fmt.Errorf("%w: %v did not suffice for its own settings %s: allow more, or fewer tokens or repetitions", ErrBudget, s.opt.Budget, time)
+			return fmt.Errorf("%w: %v did not suffice for its own settings%s: allow more, or fewer tokens or repetitions", ErrBudget, s.opt.Budget, again)
 		case m.Status != OK && m.Status != Censored:
-			return fmt.Errorf("%w: %s %s: %s", ErrNoDefault, m.Status, time, m.Note)
+			return fmt.Errorf("%w: %s%s: %s", ErrNoDefault, m.Status, again, m.Note)
 		}
 	}
 	warm := s.runs[len(s.runs)-1]
@@ -483,7 +487,7 @@ func (s *session) over() bool {
 	if s.stopped != "" {
 		return true
 	}
-	most := s.maxRuns()
+	most := s.maxRuns() - s.reserved
 	if s.sinceDefault() == between-1 {
 		most--
 	}

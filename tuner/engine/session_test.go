@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine/enginetest"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
@@ -228,6 +229,28 @@ func TestValuesUnderTheCeilingAreNotTried(t *testing.T) {
 	for _, m := range c.Runs {
 		if _, decode := m.Samples[engine.Decode]; decode && (m.Setting["threads"] == "1" || m.Setting["threads"] == "2") {
 			t.Errorf("%s was measured for decode, which cannot be better than the default", m.Setting)
+		}
+	}
+}
+
+// TestWithoutNoiseNoPlanIsWorseThanTheDefault holds for any end of the search: what was measured in one regime only, or never in
+// this combination, is not taken on trust over what ran.
+func TestWithoutNoiseNoPlanIsWorseThanTheDefault(t *testing.T) {
+	for seed := range uint64(20) {
+		for runs := 3; runs < 30; runs += 2 {
+			v := virtual(seed)
+			v.Noise = enginetest.Noise{}
+			v.Surface.Poll = -0.4 // as if waiting idly were much better for decode, so that it is taken there
+			c := search(t, v, engine.Options{Runs: runs})
+			cost, standard := v.Surface.Request(c.Closest, prompt, generate), v.Surface.Request(nil, prompt, generate)
+			if cost > 1.0001*standard {
+				t.Errorf("surface %d, %d runs: %v costs %.3f of the default", seed, runs, c.Closest, cost/standard)
+			}
+			for regime, setting := range c.Closest {
+				if own := v.Surface.Cost(nil, regime); v.Surface.Cost(setting, regime) > 1.05*own {
+					t.Errorf("surface %d, %d runs: %s with %s costs %.3f of the default", seed, runs, regime, setting, v.Surface.Cost(setting, regime)/own)
+				}
+			}
 		}
 	}
 }
