@@ -136,6 +136,9 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 		c.Search.Starts, c.Search.Searches, c.Search.Pairs, c.Search.Known, c.Evaluations, c.Failed, c.Censored, floor)
 	writeEngineBounds(w, c)
 	writeFailures(w, c.Search)
+	for _, doubt := range c.Search.Doubts {
+		fmt.Fprintf(w, "doubt         %s\n", doubt)
+	}
 	fmt.Fprintf(w, "search        %s\n", c.Search.Stopped)
 	if c.Fleet != "" {
 		fmt.Fprintf(w, "fleet         %s\n", c.Fleet)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -44,6 +45,7 @@ type Certificate struct {
 	Curves     []Curve           `json:"curves"`
 	Runs       []Measured        `json:"runs"`
 	Note       string            `json:"note"`
+	Doubts     []string          `json:"doubts"` // why its figures may mislead
 }
 
 // Figure is a setting with its rate.
@@ -220,7 +222,7 @@ func (s *session) certificate(d *duelled) *Certificate {
 		Verdict: measure.Inconclusive, Default: map[string]Figure{}, Best: map[string]Figure{}, Closest: s.best, Regimes: map[string]Ratio{},
 		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Known: s.known, Stopped: orDefault(s.stopped, "nothing left to try"),
 		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Own: s.standby, Knobs: s.what.Knobs, Left: s.what.Left,
-		Curves: s.curves(), Runs: s.related(), Note: s.what.Note,
+		Curves: s.curves(), Runs: s.related(), Note: s.what.Note, Doubts: []string{},
 	}
 	for _, m := range s.runs {
 		if m.Phase != "duel" {
@@ -241,6 +243,9 @@ func (s *session) certificate(d *duelled) *Certificate {
 		return c
 	}
 	c.Pairs = len(d.request)
+	if doubt := s.clockDoubt(); doubt != "" {
+		c.Doubts = append(c.Doubts, doubt)
+	}
 	switch {
 	case c.Pairs > 0:
 		c.Verdict, c.Ratio = s.verdict(d), d.ratio(d.request)
@@ -269,6 +274,41 @@ func (s *session) related() []Measured {
 		}
 	}
 	return s.runs
+}
+
+// clockDoubt says if the clock does not confirm what the plan's figures say: its processes have to end sooner, too, by half of
+// what is claimed at the least, each time of loading beyond the default's left aside.
+func (s *session) clockDoubt() string {
+	said, took := map[bool][]float64{}, map[bool][]float64{} // ns of a process, by whether it is the default's
+	for _, m := range s.runs {
+		if m.Phase != "duel" || m.Status != OK {
+			continue
+		}
+		if m.Loading == 0 { // it is not known what a process measures
+			return ""
+		}
+		said[m.isDefault()] = append(said[m.isDefault()], float64(m.Elapsed-m.Loading))
+		took[m.isDefault()] = append(took[m.isDefault()], float64(m.Elapsed))
+	}
+	if len(said[true]) < leastPairs || len(said[false]) < leastPairs {
+		return ""
+	}
+	processes := float64(len(said[false])) / float64(len(said[true]))
+	load := median(took[true]) - median(said[true])
+	claimed := median(said[true]) - processes*mean(said[false])
+	saved := median(took[true]) - processes*(mean(took[false])-load) - load
+	if claimed < median(took[true])/10 || saved > claimed/2 {
+		return ""
+	}
+	return fmt.Sprintf("by the engine's figures the plan saves %.3g s of a process's %.3g s, by the clock %.3g s: it takes longer to load, or its figures are not to be trusted",
+		claimed/1e9, median(took[true])/1e9, max(0, saved)/1e9)
+}
+
+func mean(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v / float64(len(list))
+	}
+	return sum
 }
 
 func (p Plan) isDefault() bool {

@@ -254,3 +254,29 @@ func TestWithoutNoiseNoPlanIsWorseThanTheDefault(t *testing.T) {
 		}
 	}
 }
+
+func TestFiguresThatTheClockDoesNotConfirmAreDoubted(t *testing.T) {
+	honest := 0
+	for seed := range uint64(20) {
+		c := search(t, virtual(seed), engine.Options{})
+		if honest += len(c.Doubts); len(c.Doubts) > 0 {
+			t.Logf("surface %d: %s", seed, c.Doubts)
+		}
+	}
+	if honest > 0 {
+		t.Errorf("%d of 20 honest engines are doubted", honest)
+	}
+	v := virtual(2)
+	v.Alter = func(s engine.Setting, o *engine.Outcome) {
+		if s["flash-attn"] == "1" {
+			for _, list := range o.Samples {
+				for i := range list {
+					list[i] /= 10
+				}
+			}
+		}
+	}
+	if c := search(t, v, engine.Options{}); len(c.Doubts) != 1 || !strings.Contains(c.Doubts[0], "by the clock") {
+		t.Errorf("doubts %q of an engine that says with a flag that it is ten times as fast", c.Doubts)
+	}
+}
