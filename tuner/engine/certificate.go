@@ -249,8 +249,8 @@ func (s *session) certificate(d *duelled) *Certificate {
 	switch {
 	case c.Pairs > 0:
 		c.Verdict, c.Ratio = s.verdict(d), d.ratio(d.request)
-	case s.best.isDefault() && s.through:
-		c.Verdict = measure.Keep // nothing gained
+	case s.best.isDefault() && (s.through || s.threaded && s.enough):
+		c.Verdict = measure.Keep // nothing gained in as many processes as may run
 	}
 	for _, r := range s.regimes() {
 		c.Regimes[r] = d.ratio(d.regimes[r])

@@ -176,6 +176,7 @@ func (s *session) explore(ctx context.Context) {
 		s.phase = "threads"
 		s.bisect(ctx, k)
 	}
+	s.threaded = s.stopped == "" && ctx.Err() == nil
 	apart := s.join()
 	s.phase = "batch"
 	s.reserved = len(s.regimes())
@@ -337,7 +338,8 @@ func (s *session) hopeless(k Knob, regime string, i int, tried map[int]bool) boo
 		return false
 	}
 	least, _ := s.ratio(regime, s.alone(k, best))
-	if s.ceiling(k, regime, i) < math.Exp(-least) {
+	top := s.ceiling(k, regime, len(k.Values)-1)
+	if fastest := math.Exp(-least); s.ceiling(k, regime, i) < fastest && fastest <= top { // one that the best exceeds is none
 		return true
 	}
 	worse := 0

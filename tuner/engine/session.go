@@ -116,6 +116,8 @@ type session struct {
 	standby  map[string]string // the engine's own value of each knob, as it reported it or else as its help says
 	stopped  string
 	through  bool               // every stage was gone through
+	enough   bool               // as many processes ran as may
+	threaded bool               // the stage of threads was gone through
 	first    measure.Counters   // when the session began
 	cool     Thermal            // then
 	shares   map[string]float64 // of the default's request
@@ -283,7 +285,7 @@ func (s *session) start(ctx context.Context, setting Setting, regimes []string) 
 	var m Measured
 	for range attempts {
 		m = s.once(ctx, setting, regimes)
-		if m.Status != Censored || s.over() {
+		if m.Status != Censored || s.phase != "duel" && s.over() {
 			break
 		}
 		if m.Note == tooHot {
@@ -493,6 +495,7 @@ func (s *session) over() bool {
 	}
 	switch {
 	case s.known+len(s.runs) >= most:
+		s.enough = true
 		s.stopped = fmt.Sprintf("%d processes were enough", s.maxRuns())
 	case s.end.Sub(s.now()) < leastPairs*s.pair()+s.usual(nil):
 		s.stopped = "the time for searching was used up"

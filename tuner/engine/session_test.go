@@ -233,6 +233,24 @@ func TestValuesUnderTheCeilingAreNotTried(t *testing.T) {
 	}
 }
 
+func TestACeilingThatTheEngineExceedsIsNone(t *testing.T) {
+	plain := search(t, virtual(2), engine.Options{})
+	c := search(t, virtual(2), engine.Options{Ceiling: func(string, string, string) float64 { return 1e-9 }})
+	if c.Searches != plain.Searches || !c.Closest.Equal(plain.Closest) {
+		t.Errorf("%d processes to %v with a ceiling below everything, %d to %v without", c.Searches, c.Closest, plain.Searches, plain.Closest)
+	}
+}
+
+func TestWhereNothingGainsTheDefaultIsKeptAfterAsManyProcessesAsMayRun(t *testing.T) {
+	for runs, want := range map[int]measure.Verdict{0: measure.Keep, 3: measure.Inconclusive} {
+		s := enginetest.Surface{Cores: 4, Saturation: 100, Contention: 0, Twins: 1, BestBatch: 512, Flash: -0.2, Poll: 0}
+		v := &enginetest.Virtual{Surface: s, Prompt: prompt, Generate: generate, Repetitions: 5, Loading: time.Second}
+		if c := search(t, v, engine.Options{Runs: runs}); c.Verdict != want || c.Pairs > 0 {
+			t.Errorf("at most %d processes: %s after %d pairs (%s), want %s without a duel", runs, c.Verdict, c.Pairs, c.Stopped, want)
+		}
+	}
+}
+
 // TestWithoutNoiseNoPlanIsWorseThanTheDefault holds for any end of the search: what was measured in one regime only, or never in
 // this combination, is not taken on trust over what ran.
 func TestWithoutNoiseNoPlanIsWorseThanTheDefault(t *testing.T) {
