@@ -267,6 +267,26 @@ func TestWhereNothingGainsTheDefaultIsKeptAfterAsManyProcessesAsMayRun(t *testin
 	}
 }
 
+// TestAPlanThatIsNoBetterThanTheDefaultIsNotDuelled: a flag that gains in decode, where it is tried, and
+// loses more in prefill.
+func TestAPlanThatIsNoBetterThanTheDefaultIsNotDuelled(t *testing.T) {
+	s := enginetest.Surface{Cores: 4, Saturation: 100, Contention: 0, Twins: 1, BestBatch: 512, Flash: -0.2, Poll: 0}
+	v := &enginetest.Virtual{Surface: s, Prompt: prompt, Generate: 8 * prompt, Repetitions: 5, Loading: time.Second}
+	v.Alter = func(s engine.Setting, o *engine.Outcome) {
+		for regime, factor := range map[string]float64{engine.Decode: 0.9, engine.Prefill: 40} {
+			for i := range o.Samples[regime] {
+				if s["poll"] == "0" {
+					o.Samples[regime][i] *= factor
+					o.Elapsed += time.Duration(o.Samples[regime][i] * float64(8*prompt))
+				}
+			}
+		}
+	}
+	if c := search(t, v, engine.Options{}); c.Verdict != measure.Keep || c.Pairs > 0 {
+		t.Errorf("%s after %d pairs with %v, want %s without a duel", c.Verdict, c.Pairs, c.Closest, measure.Keep)
+	}
+}
+
 // TestWithoutNoiseNoPlanIsWorseThanTheDefault holds for any end of the search: what was measured in one regime only, or never in
 // this combination, is not taken on trust over what ran.
 func TestWithoutNoiseNoPlanIsWorseThanTheDefault(t *testing.T) {
