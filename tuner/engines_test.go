@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,8 +67,8 @@ func TestTheNewestBuildAnswersForAnEngine(t *testing.T) {
 	}
 	fewer := host
 	fewer.CPU.UsableCores = 2
-	if p := plan(fewer); p.Source != Heuristic || len(p.Flags) > 0 {
-		t.Errorf("with half the cores: %s %v, want the engine's own", p.Source, p.Flags)
+	if p := plan(fewer); p.Source != Derived || !slices.Equal(p.Flags, []string{"--threads", "2"}) || p.Ratio.Estimate > 0 {
+		t.Errorf("with half the cores: %s %v (%s), want two threads", p.Source, p.Flags, p.Reason)
 	}
 }
 

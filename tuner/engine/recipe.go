@@ -23,6 +23,12 @@ type Learned struct {
 	Variables []string `json:"variables,omitempty"` // NAME=value
 }
 
+// Fill completes what was learned of a command of one's own with the command for its plan.
+func (l *Learned) Fill(e *Exec) {
+	command := e.Command(l.Plan[FigureRegime])
+	l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(l.Plan[FigureRegime])
+}
+
 // flashWithValue is the build of llama.cpp from which on --flash-attn of the server takes on, off or auto (pull request
 // 15434); before, it is a switch.
 const flashWithValue = 6325
