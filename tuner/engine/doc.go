@@ -36,8 +36,8 @@
 // A process takes seconds, most of them for loading the model, so that a search is some 25 processes and a duel 14 to 32.
 // llama-bench prints no text: that results are right cannot be seen from outside, see Certificate.Note. It has one thread
 // count where llama-server has two: regimes with different counts are measured in processes of their own. A process group
-// is killed by its id; what leaves its group survives. If this program itself is killed outright, the engine that runs then
-// ends by itself.
+// is killed by its id; what leaves its group survives. If this program itself is killed outright, the kernel kills the engine
+// that runs then, and on Linux nothing kills what that one has started.
 //
 // # Decisions
 //
