@@ -250,18 +250,23 @@ func (b *EngineBudget) complete() error {
 	return nil
 }
 
-// coreMasks are the CPU masks worth trying: one thread of each core, where cores have several.
+// coreMasks are the CPU masks worth trying: every usable CPU, and one thread of each core where cores have several.
 func coreMasks(c probe.CPU) []string {
-	if c.ThreadsPerCore < 2 || len(c.CPUs) < 2*c.ThreadsPerCore || slices.Max(c.CPUs) >= bits.UintSize {
+	if len(c.CPUs) < 2 || slices.Max(c.CPUs) >= bits.UintSize {
 		return nil
 	}
-	var mask uint
+	var all, cores uint
 	for i, cpu := range slices.Sorted(slices.Values(c.CPUs)) {
-		if i < len(c.CPUs)/c.ThreadsPerCore { // Linux numbers the first threads of all cores first on most machines
-			mask |= 1 << cpu
+		all |= 1 << cpu
+		if i < len(c.CPUs)/max(1, c.ThreadsPerCore) { // Linux numbers the first threads of all cores first on most machines
+			cores |= 1 << cpu
 		}
 	}
-	return []string{fmt.Sprintf("0x%x", mask)}
+	masks := []string{fmt.Sprintf("0x%x", all)}
+	if cores != all && bits.OnesCount(cores) > 1 {
+		masks = append(masks, fmt.Sprintf("0x%x", cores))
+	}
+	return masks
 }
 
 // told shows and keeps a process.

@@ -121,9 +121,10 @@ func TestCoreMasks(t *testing.T) {
 		cpu  probe.CPU
 		want []string
 	}{
-		"no hyper-threads": {probe.CPU{ThreadsPerCore: 1, CPUs: []int{0, 1, 2, 3}}, nil},
-		"two to a core":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1, 2, 3, 4, 5, 6, 7}}, []string{"0xf"}},
-		"one core":         {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1}}, nil},
+		"no hyper-threads": {probe.CPU{ThreadsPerCore: 1, CPUs: []int{0, 1, 2, 5}}, []string{"0x27"}},
+		"two to a core":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1, 2, 3, 4, 5, 6, 7}}, []string{"0xff", "0xf"}},
+		"one core":         {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1}}, []string{"0x3"}},
+		"one CPU":          {probe.CPU{ThreadsPerCore: 1, CPUs: []int{3}}, nil},
 		"beyond a word":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{60, 61, 62, 63, 64, 65}}, nil},
 	} {
 		if d := cmp.Diff(c.want, coreMasks(c.cpu)); d != "" {

@@ -35,7 +35,7 @@ func engineBudgetFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
 	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes to start before the duel")
 	f.StringVar(&b.GEMMConfig, "gemm-config", "", "with --target engine:bitnet.cpp: path of gemm-config.h, to tune what is compiled in as well")
 	f.StringVar(&b.Build, "build-command", "", "with --gemm-config: builds {out}/bin/llama-bench, such as 'cmake -S . -B {out} && cmake --build {out} -t llama-bench'")
-	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
+	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags to try that are not tried unasked: cache-type-k and cache-type-v change what the model answers, prio takes the CPU from all others")
 }
 
 // targetFlag adds --target to a verb that answers.

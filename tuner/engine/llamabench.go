@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,8 +42,11 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 			return Description{}, fmt.Errorf("engine: %s --help: no option --%s: want the llama-bench of llama.cpp, ik_llama.cpp or bitnet.cpp%s", e.Path, must, because(r))
 		}
 	}
+	if strings.Contains(e.Model, ",") {
+		return Description{}, fmt.Errorf("engine: model %s: llama-bench takes a comma for the end of a name: want a path without one, such as that of a link", e.Model)
+	}
 	limits := e.Limits
-	limits.Prompt = e.Prompt
+	limits.Prompt, limits.gpus = e.Prompt, e.gpus(ctx)
 	knobs, left, err := Knobs(e.help, limits)
 	if err != nil {
 		return Description{}, err
@@ -59,6 +64,17 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 		}
 	}
 	return d, nil
+}
+
+// gpuLine is a device of --list-devices, which leaves out the CPU: "  CUDA0: NVIDIA H200 (143156 MiB, 142604 MiB free)".
+var gpuLine = regexp.MustCompile(`(?m)^ +\w+: .*MiB`)
+
+// gpus is how many GPUs the program can use. Programs that have no --list-devices are taken to have none.
+func (e *LlamaBench) gpus(ctx context.Context) int {
+	if !e.help.Has("list-devices") {
+		return 0
+	}
+	return len(gpuLine.FindAll(Run(ctx, Command{Path: e.Path, Args: []string{"--list-devices"}, Env: e.Env}, helpLimit).Stdout, -1))
 }
 
 func because(r Result) string {
@@ -88,8 +104,15 @@ func (e *LlamaBench) Command(s Setting, regimes []string) Command {
 	for _, name := range sortedKnobs(s) {
 		args = append(args, "--"+name, s[name])
 	}
+	if s["cpu-mask"] != "" {
+		args = append(args, strictly...)
+	}
 	return Command{Path: e.Path, Args: args, Env: e.Env}
 }
+
+// strictly goes with a CPU mask: a thread for each CPU of it. Without a mask llama.cpp ignores it, and without it the mask
+// leaves to the kernel what a mask is there to decide.
+var strictly = []string{"--cpu-strict", "1"}
 
 // sortedKnobs are the names of a setting in the order of the known flags.
 func sortedKnobs(s Setting) (names []string) {
@@ -136,6 +159,9 @@ func (e *LlamaBench) figures(rows []Row, s Setting, regimes []string) (map[strin
 			continue
 		case row.Prompt > 0:
 			regime = Prefill
+		}
+		if file := row.Facts["model_filename"]; file != "" && filepath.Base(file) != filepath.Base(e.Model) { // a container has other directories
+			return nil, nil, fmt.Errorf("%w: it says model_filename %s and was told %s", ErrGarbage, file, e.Model)
 		}
 		if want := e.tokens(regime); row.Tokens() != want {
 			return nil, nil, fmt.Errorf("%w: %s of %d tokens: asked for %d", ErrGarbage, regime, row.Tokens(), want)

@@ -27,6 +27,19 @@ func TestRecipes(t *testing.T) {
 			"LLAMA_ARG_THREADS=6\nLLAMA_ARG_THREADS_BATCH=8\nLLAMA_ARG_UBATCH=256\nLLAMA_ARG_FLASH_ATTN=on\nLLAMA_ARG_NO_MMAP=1\n# no variable for: --poll 100\n",
 			"[a]\nmodel = /m/a.gguf\nthreads = 6\nthreads-batch = 8\nubatch-size = 256\nflash-attn = on\nno-mmap = 1\npoll = 100\n",
 		},
+		"a server that decides by itself what llama-bench does not": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0", "n-gpu-layers": "99"}, Plan: Plan{Decode: {"threads": "6"}}},
+			"--threads 6 --flash-attn off --n-gpu-layers 99", "LLAMA_ARG_THREADS=6\nLLAMA_ARG_FLASH_ATTN=off\nLLAMA_ARG_N_GPU_LAYERS=99\n",
+			"[a]\nmodel = /m/a.gguf\nthreads = 6\nflash-attn = off\nn-gpu-layers = 99\n",
+		},
+		"its own settings, and nothing adopted": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0"}, Plan: Plan{Decode: nil}}, "", "", "[a]\nmodel = /m/a.gguf\n",
+		},
+		"no mapping, and a place for each thread": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"n-gpu-layers": "-1"}, Plan: Plan{Decode: {"load-mode": "none", "cpu-mask": "0x3"}}},
+			"--load-mode none --cpu-mask 0x3 --cpu-strict 1", "LLAMA_ARG_LOAD_MODE=none\n# no variable for: --cpu-mask 0x3\n# no variable for: --cpu-strict 1\n",
+			"[a]\nmodel = /m/a.gguf\nload-mode = none\ncpu-mask = 0x3\ncpu-strict = 1\n",
+		},
 		"what is compiled in": {
 			Learned{Model: "/m/a.gguf", Plan: Plan{Decode: {"gemm-row-block": "16", "threads": "2"}}},
 			"--threads 2", "# built with gemm-config.h: ROW_BLOCK_SIZE 16\nLLAMA_ARG_THREADS=2\n", "[a]\nmodel = /m/a.gguf\nthreads = 2\n",

@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
+)
+
+// program is a llama-bench that prints what files of testdata hold: its help, its devices, and its output otherwise.
+func program(t *testing.T, help, devices, output string) string {
+	t.Helper()
+	file := func(dir, name string) string {
+		path, err := filepath.Abs(filepath.Join("testdata", dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "llama-bench")
+	script := "#!/bin/sh\ncase $1 in\n--help) cat '" + file("help", help) + "';;\n--list-devices) echo 'Available devices:'; echo '" + devices + "';;\n*) cat '" + file("output", output) + "';;\nesac\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLayersGoToAGPUThatTheProgramLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		devices string
+		layers  int
+		want    []string // values
+	}{
+		"no GPU":             {"  (none)", 24, nil},
+		"a GPU":              {"  CUDA0: NVIDIA H200 (143156 MiB, 142604 MiB free)", 24, []string{"0", "6", "12", "18", "-1"}},
+		"a model of unknown": {"  Vulkan0: Radeon (16384 MiB, 16000 MiB free)", 0, []string{"0", "-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", c.devices, ""), Prompt: 16, Limits: engine.Limits{Cores: 2, Layers: c.layers}}
+			d, err := e.Describe(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			if i := slices.IndexFunc(d.Knobs, func(k engine.Knob) bool { return k.Name == "n-gpu-layers" }); i >= 0 {
+				got = d.Knobs[i].Values
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("n-gpu-layers (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestWhatIsTheEnginesOwnIsNoCandidate(t *testing.T) {
+	for file, want := range map[string]map[string]string{
+		"llama.cpp-v0.5.0.txt": {"flash-attn": "off", "load-mode": "none"}, // its own are auto, which come to on and mmap
+		"llama.cpp-b5590.txt":  {"flash-attn": "0 1", "mmap": "0 1"},
+	} {
+		knobs, _, err := engine.Knobs(engine.ParseHelp(string(read(t, "help", file))), engine.Limits{Cores: 2, Prompt: 512})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, k := range knobs {
+			if want[k.Name] != "" {
+				got[k.Name] = strings.Join(k.Values, " ")
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", file, d)
+		}
+	}
+}
+
+func TestAModelWithACommaIsRefused(t *testing.T) {
+	e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", ""), Model: "a,b.gguf", Prompt: 16}
+	if _, err := e.Describe(context.Background()); err == nil || !strings.Contains(err.Error(), "a,b.gguf") || !strings.Contains(err.Error(), "comma") {
+		t.Errorf("%v: want an error that names the file and the comma", err)
+	}
+}
+
+func TestOutputOfAnotherModelIsGarbage(t *testing.T) {
+	for file, want := range map[string]engine.Status{"large.gguf": engine.OK, "other.gguf": engine.Garbage} {
+		e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", "llama.cpp-v0.5.0.jsonl"), Model: file, Prompt: 64, Generate: 16, Repetitions: 2}
+		if _, err := e.Describe(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		o := e.Run(context.Background(), nil, []string{engine.Decode, engine.Prefill}, time.Minute)
+		if o.Status != want || want == engine.Garbage && !strings.Contains(o.Note, "model_filename") {
+			t.Errorf("%s: %s %s", file, o.Status, o.Note)
+		}
+	}
+}
+
+func TestAMaskPlacesEachThread(t *testing.T) {
+	e := &engine.LlamaBench{Path: "llama-bench", Model: "m.gguf", Prompt: 16}
+	words := e.Command(engine.Setting{"cpu-mask": "0x3"}, []string{engine.Prefill}).Words()
+	if !strings.Contains(words, "--cpu-mask 0x3 --cpu-strict 1") {
+		t.Errorf("%s: want the mask and strict placement", words)
+	}
+}
