@@ -13,8 +13,9 @@
 // ratio to the defaults around it. What a setting failed with is a Status with the last lines the process wrote, and it is
 // not started again.
 //
-// Exec is any command, by a Spec in JSON. Three that are real are in testdata/spec: sort (a time taken from outside, two
-// knobs), xz (a constraint, and a check that what was packed unpacks) and openssl speed (a rate found by an expression):
+// Exec is any command, by a Spec in JSON. Four that are real are in testdata/spec: sort (a time taken from outside, two
+// knobs), xz (a constraint, and a check that what was packed unpacks), openssl speed (a rate found by an expression) and
+// e2e_benchmark.py of bitnet.cpp (a table, and an exit status that says nothing). That of xz:
 //
 //	{
 //	  "command": ["xz", "--stdout", "-1", ["--threads={threads}"], ["--block-size={block}KiB"], "words.txt"],
