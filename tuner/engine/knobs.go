@@ -103,7 +103,12 @@ func threadCounts(_ Flag, l Limits) (values []string) {
 
 // microBatches are powers of two up to what holds the prompt, 2048 at the most: above it llama.cpp's compute buffers grow
 // and nothing else.
-func microBatches(_ Flag, l Limits) []string { return powers(64, 2048, l.Prompt) }
+func microBatches(_ Flag, l Limits) []string {
+	if l.Prompt <= 64 {
+		return nil // one batch, whatever it is
+	}
+	return powers(64, 2048, l.Prompt)
+}
 
 // logicalBatches are those above 2048 that a long prompt fills; each piece of a batch is ubatch-size tokens.
 func logicalBatches(_ Flag, l Limits) []string {

@@ -133,7 +133,14 @@ func (e *LlamaBench) repetitions() int {
 
 // Run implements Engine.
 func (e *LlamaBench) Run(ctx context.Context, s Setting, regimes []string, limit time.Duration) Outcome {
-	r := Run(ctx, e.Command(s, regimes), limit)
+	c := e.Command(s, regimes)
+	r := Run(ctx, c, limit)
+	if r.Status == ExitStatus && e.help.Has("verbose") { // it keeps its reasons to itself, an end of memory too
+		c.Args = append(c.Args, "--verbose")
+		if again := Run(ctx, c, limit); again.Status != OK {
+			r = again
+		}
+	}
 	o := Outcome{Status: r.Status, Note: r.Note, Elapsed: r.Elapsed}
 	if r.Status != OK {
 		return o

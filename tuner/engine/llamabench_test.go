@@ -25,7 +25,14 @@ func program(t *testing.T, help, devices, output string) string {
 		return path
 	}
 	path := filepath.Join(t.TempDir(), "llama-bench")
-	script := "#!/bin/sh\ncase $1 in\n--help) cat '" + file("help", help) + "';;\n--list-devices) echo 'Available devices:'; echo '" + devices + "';;\n*) cat '" + file("output", output) + "';;\nesac\n"
+	script := strings.NewReplacer("HELP", file("help", help), "DEVICES", devices, "OUTPUT", file("output", output)).Replace(`#!/bin/sh
+case $* in
+--help) cat 'HELP';;
+--list-devices) echo 'Available devices:'; echo 'DEVICES';;
+*--verbose) echo 'alloc_tensor_range: failed to allocate CPU buffer' >&2; exit 1;;
+*) cat 'OUTPUT' || { echo 'error: failed to load model' >&2; exit 1; };;
+esac
+`)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +104,18 @@ func TestOutputOfAnotherModelIsGarbage(t *testing.T) {
 		if o.Status != want || want == engine.Garbage && !strings.Contains(o.Note, "model_filename") {
 			t.Errorf("%s: %s %s", file, o.Status, o.Note)
 		}
+	}
+}
+
+// TestTheReasonOfAFailureIsAskedFor: llama-bench says why it could not load a model only where it is told to say everything.
+func TestTheReasonOfAFailureIsAskedFor(t *testing.T) {
+	e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", "no such output"), Model: "m.gguf", Prompt: 64}
+	if _, err := e.Describe(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	o := e.Run(context.Background(), nil, []string{engine.Prefill}, time.Minute)
+	if o.Status != engine.OutOfMemory || !strings.Contains(o.Note, "failed to allocate CPU buffer") {
+		t.Errorf("%s: %s, want the reason and %s", o.Status, o.Note, engine.OutOfMemory)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestKnobsOfAHelpText(t *testing.T) {
 			"threads ubatch-size flash-attn mmap poll prio cache-type-k", "cache-type-v: it changes"},
 		"two nodes, a mask": {"llama.cpp-b3889.txt", engine.Limits{Cores: 8, Prompt: 512, NUMANodes: 2, Masks: []string{"0xff"}},
 			"threads ubatch-size flash-attn mmap poll cpu-mask numa", "prio: it takes the CPU from everything else"},
-		"one core, a short prompt": {"ik_llama.cpp-2026.txt", engine.Limits{Cores: 1, Prompt: 32}, "threads ubatch-size flash-attn run-time-repack mmap transparent-huge-pages", ""},
+		"one core, a short prompt": {"ik_llama.cpp-2026.txt", engine.Limits{Cores: 1, Prompt: 32}, "threads flash-attn run-time-repack mmap transparent-huge-pages", "ubatch-size: the prompt is one batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			knobs, left, err := engine.Knobs(engine.ParseHelp(string(read(t, "help", c.file))), c.limits)

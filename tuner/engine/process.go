@@ -118,7 +118,7 @@ func onOwnThread(f func() error) error {
 func killGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }
 
 // memoryWords are what engines of the llama.cpp family and their run times say when there is no memory.
-var memoryWords = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|failed to allocate|unable to allocate|bad_alloc|not enough memory`)
+var memoryWords = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|failed to allocate|insufficient memory|unable to allocate|bad_alloc|not enough memory`)
 
 // verdict says why a process failed.
 func verdict(err error, stderr *tail) (Status, string) {
