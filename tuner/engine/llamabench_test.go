@@ -69,7 +69,7 @@ func TestLayersGoToAGPUThatTheProgramLists(t *testing.T) {
 func TestWhatIsTheEnginesOwnIsNoCandidate(t *testing.T) {
 	for file, want := range map[string]map[string]string{
 		"llama.cpp-v0.5.0.txt": {"flash-attn": "off", "load-mode": "none"}, // its own are auto, which come to on and mmap
-		"llama.cpp-b5590.txt":  {"flash-attn": "0 1", "mmap": "0 1"},
+		"llama.cpp-b8121.txt":  {"flash-attn": "0 1", "mmap": "0 1"}, // one of each is its own
 	} {
 		knobs, _, err := engine.Knobs(engine.ParseHelp(string(read(t, "help", file))), engine.Limits{Cores: 2, Prompt: 512})
 		if err != nil {

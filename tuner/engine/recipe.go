@@ -65,14 +65,14 @@ func (l Learned) Server() []string {
 	return flags
 }
 
-// differing is the engine's own value of a knob where the server's own is another: llama-bench measured without flash
-// attention and with all layers on a GPU, while the server decides by itself.
+// differing is the engine's own value of a knob where the server's own is another in some releases: llama-bench measured
+// without flash attention, without mapping the model and with all layers on a GPU.
 func (l Learned) differing(name string) string {
 	own := l.Own[name]
 	if number, err := strconv.Atoi(own); err != nil || number < 0 || slices.Contains(l.Bare, name) {
 		return ""
 	}
-	if name == "flash-attn" || name == "n-gpu-layers" {
+	if name == "flash-attn" || name == "mmap" || name == "n-gpu-layers" {
 		return own
 	}
 	return ""

@@ -28,9 +28,9 @@ func TestRecipes(t *testing.T) {
 			"[a]\nmodel = /m/a.gguf\nthreads = 6\nthreads-batch = 8\nubatch-size = 256\nflash-attn = on\nno-mmap = 1\npoll = 100\n",
 		},
 		"a server that decides by itself what llama-bench does not": {
-			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0", "n-gpu-layers": "99"}, Plan: Plan{Decode: {"threads": "6"}}},
-			"--threads 6 --flash-attn off --n-gpu-layers 99", "LLAMA_ARG_THREADS=6\nLLAMA_ARG_FLASH_ATTN=off\nLLAMA_ARG_N_GPU_LAYERS=99\n",
-			"[a]\nmodel = /m/a.gguf\nthreads = 6\nflash-attn = off\nn-gpu-layers = 99\n",
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0", "mmap": "0", "n-gpu-layers": "99"}, Plan: Plan{Decode: {"threads": "6"}}},
+			"--threads 6 --flash-attn off --n-gpu-layers 99 --no-mmap", "LLAMA_ARG_THREADS=6\nLLAMA_ARG_FLASH_ATTN=off\nLLAMA_ARG_N_GPU_LAYERS=99\nLLAMA_ARG_NO_MMAP=1\n",
+			"[a]\nmodel = /m/a.gguf\nthreads = 6\nflash-attn = off\nn-gpu-layers = 99\nno-mmap = 1\n",
 		},
 		"its own settings, and nothing adopted": {
 			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0"}, Plan: Plan{Decode: nil}}, "", "", "[a]\nmodel = /m/a.gguf\n",
