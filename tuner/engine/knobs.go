@@ -20,7 +20,8 @@ type Limits struct {
 	// prio, which takes the CPU from everything else.
 	Allow []string
 
-	gpus int // that the program can use, by its own word
+	gpus   int  // that the program can use, by its own word
+	openMP bool // its threads wait in OpenMP
 }
 
 // known is a flag of the llama.cpp family that is worth trying.
@@ -50,7 +51,7 @@ var knownFlags = []known{
 	{name: "mmap", knob: Knob{Stage: Others, Fact: "use_mmap"}, values: unmapped("0", "1"), why: "the model does not fit into memory without it"},
 	{name: "load-mode", knob: Knob{Stage: Others, Fact: "load_mode"}, values: unmapped("none"), why: "the model does not fit into memory without mmap"},
 	{name: "transparent-huge-pages", knob: Knob{Stage: Others}, values: choices("0", "1"), why: "its values are not known"},
-	{name: "poll", knob: Knob{Stage: Others, Ordered: true, Fact: "poll", Regimes: []string{Decode}}, values: fixed("0", "50", "100"), why: "its values are not known"},
+	{name: "poll", knob: Knob{Stage: Others, Ordered: true, Fact: "poll", Regimes: []string{Decode}}, values: polls, why: "the program's threads wait in OpenMP, which does not heed it"},
 	{name: "cpu-mask", knob: Knob{Stage: Others, Fact: "cpu_mask"}, values: func(_ Flag, l Limits) []string { return l.Masks }, why: "no set of cores is worth trying here"},
 	{name: "prio", knob: Knob{Stage: Others, Ordered: true}, asked: realTime, values: choices("0", "1"), why: "its values are not known"},
 	{name: "numa", knob: Knob{Stage: Others}, values: numaModes, why: "one NUMA node"},
@@ -157,6 +158,13 @@ func unmapped(wanted ...string) func(Flag, Limits) []string {
 		}
 		return choices(wanted...)(f, l)
 	}
+}
+
+func polls(_ Flag, l Limits) []string {
+	if l.openMP {
+		return nil
+	}
+	return []string{"0", "50", "100"}
 }
 
 func fixed(values ...string) func(Flag, Limits) []string {

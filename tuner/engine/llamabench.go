@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,7 +48,7 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 		return Description{}, fmt.Errorf("engine: model %s: llama-bench takes a comma for the end of a name: want a path without one, such as that of a link", e.Model)
 	}
 	limits := e.Limits
-	limits.Prompt, limits.gpus = e.Prompt, e.gpus(ctx)
+	limits.Prompt, limits.gpus, limits.openMP = e.Prompt, e.gpus(ctx), openMP(e.Path)
 	knobs, left, err := Knobs(e.help, limits)
 	if err != nil {
 		return Description{}, err
@@ -75,6 +77,29 @@ func (e *LlamaBench) gpus(ctx context.Context) int {
 		return 0
 	}
 	return len(gpuLine.FindAll(Run(ctx, Command{Path: e.Path, Args: []string{"--list-devices"}, Env: e.Env}, helpLimit).Stdout, -1))
+}
+
+// openMPLibrary is the run time of OpenMP, of GCC, LLVM or Intel.
+var openMPLibrary = regexp.MustCompile(`^lib(g|i)?omp5?\.so`)
+
+// openMP reports whether a program, or a library of ggml beside it, was built with OpenMP, as llama.cpp is where there is one.
+func openMP(path string) bool {
+	if file, err := exec.LookPath(path); err == nil {
+		path = file
+	}
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		path = file
+	}
+	libraries, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libggml*.so*")) // the pattern is sound
+	return slices.ContainsFunc(append(libraries, path), func(name string) bool {
+		file, err := elf.Open(name)
+		if err != nil {
+			return false // a script
+		}
+		defer file.Close()
+		needed, err := file.ImportedLibraries()
+		return err == nil && slices.ContainsFunc(needed, openMPLibrary.MatchString)
+	})
 }
 
 func because(r Result) string {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func TestLayersGoToAGPUThatTheProgramLists(t *testing.T) {
 func TestWhatIsTheEnginesOwnIsNoCandidate(t *testing.T) {
 	for file, want := range map[string]map[string]string{
 		"llama.cpp-v0.5.0.txt": {"flash-attn": "off", "load-mode": "none"}, // its own are auto, which come to on and mmap
-		"llama.cpp-b8121.txt":  {"flash-attn": "0 1", "mmap": "0 1"}, // one of each is its own
+		"llama.cpp-b8121.txt":  {"flash-attn": "0 1", "mmap": "0 1"},       // one of each is its own
 	} {
 		knobs, _, err := engine.Knobs(engine.ParseHelp(string(read(t, "help", file))), engine.Limits{Cores: 2, Prompt: 512})
 		if err != nil {
@@ -84,6 +85,35 @@ func TestWhatIsTheEnginesOwnIsNoCandidate(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", file, d)
 		}
+	}
+}
+
+func TestPollingIsLeftOutWhereThreadsWaitInOpenMP(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		if slices.Contains(strings.Split(os.Getenv("BITNET_AUTOTUNE_REQUIRE"), ","), "gcc") {
+			t.Fatal(err)
+		}
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	bench := program(t, "llama.cpp-v0.5.0.txt", "", "")
+	left := func() string {
+		t.Helper()
+		d, err := (&engine.LlamaBench{Path: bench, Generate: 16}).Describe(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(d.Left, "\n")
+	}
+	if strings.Contains(left(), "poll:") {
+		t.Errorf("left out %q: nothing here has to do with OpenMP", left())
+	}
+	library := filepath.Join(filepath.Dir(bench), "libggml-cpu.so")
+	if out, err := exec.Command(gcc, "-shared", "-Wl,--no-as-needed", "-o", library, "-x", "c", "/dev/null", "-lgomp").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !strings.Contains(left(), "poll: the program's threads wait in OpenMP") {
+		t.Errorf("left out %q: want polling", left())
 	}
 }
 

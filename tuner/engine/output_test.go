@@ -35,6 +35,10 @@ func TestOutputOfReleasedVersions(t *testing.T) {
 			{64, 0, 2, 11408527706, "9d2e96e/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
 			{0, 16, 2, 3659989862, "9d2e96e/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
 		},
+		"llama.cpp-b8121.jsonl": {
+			{32, 0, 2, 7655872244, "8924466/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+			{0, 4, 2, 8123972381, "8924466/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+		},
 		"llama.cpp-v0.5.0.jsonl": {
 			{64, 0, 2, 2935949925, "de3ff81/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
 			{0, 16, 2, 2517457002, "de3ff81/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},

@@ -30,7 +30,12 @@ const flashWithValue = 6325
 func bareFlags(facts map[string]string, help Help) []string {
 	bare := []string{"run-time-repack", "transparent-huge-pages"}
 	number, err := strconv.Atoi(facts["build_number"])
-	if !slices.Contains(help["flash-attn"].Choices(), "on") && (err != nil || number < flashWithValue) {
+	if err != nil || number <= 1 { // built of a clone without history; the option came within the month after
+		if help.Has("list-devices") {
+			number = flashWithValue
+		}
+	}
+	if !slices.Contains(help["flash-attn"].Choices(), "on") && number < flashWithValue {
 		bare = append(bare, "flash-attn")
 	}
 	return bare

@@ -72,6 +72,7 @@ func TestSystemdWordsAreQuoted(t *testing.T) {
 }
 
 func TestBareFlagsOfABuild(t *testing.T) {
+	later := ParseHelp("  --list-devices  list\n  -fa, --flash-attn <0|1> (default: 0)\n")
 	old, fresh := ParseHelp("  -fa, --flash-attn <0|1> (default: 0)\n"), ParseHelp("  -fa, --flash-attn <on|off|auto> (default: auto)\n")
 	for name, c := range map[string]struct {
 		help  Help
@@ -79,6 +80,7 @@ func TestBareFlagsOfABuild(t *testing.T) {
 		bare  bool
 	}{
 		"b3600": {old, "3600", true}, "b6400": {old, "6400", false}, "on|off in the help": {fresh, "", false}, "unknown build": {old, "", true},
+		"a clone without history": {old, "1", true}, "a later one": {later, "1", false},
 	} {
 		bare := strings.Contains(strings.Join(bareFlags(map[string]string{"build_number": c.build}, c.help), " "), "flash-attn")
 		if bare != c.bare {
