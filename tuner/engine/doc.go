@@ -61,6 +61,18 @@
 // road not taken is to censor it as package measure does with a kernel's samples; then an engine that starts a thread for
 // every CPU of the host would never be measured at all. Only CPU time that the hypervisor gave to others is censored.
 //
+// 2026-11-22: priorities are tried only if allowed by name. From 1 on llama.cpp runs its threads under SCHED_FIFO, so that a
+// program on all cores leaves no turn to anybody else; the gain is what others lose.
+//
+// 2026-11-22: a CPU mask always comes with strict placement. llama.cpp ignores --cpu-strict without a mask, and a mask of every
+// CPU without it changes nothing.
+//
+// 2026-11-22: llama-bench is silent about why it cannot load a model, so that one that exits with an error is started once
+// more with --verbose. The road not taken is to have it verbose always: it would write while it measures.
+//
+// 2026-11-22: bitnet.cpp's ACT_PARALLEL is no knob. It decides how I2_S weights lie in the file, so that a build without it
+// answers a published model wrongly, and fast. The road not taken is to convert the model for each build.
+//
 // 2026-11-21: the JSON is read strictly, times being checked against rates, rather than taking the mean that the program
 // computed: a unit that changes in some release must be an error and not a figure.
 package engine

@@ -160,13 +160,10 @@ func (e *LlamaBench) repetitions() int {
 func (e *LlamaBench) Run(ctx context.Context, s Setting, regimes []string, limit time.Duration) Outcome {
 	c := e.Command(s, regimes)
 	r := Run(ctx, c, limit)
-	if r.Status == ExitStatus && e.help.Has("verbose") { // it keeps its reasons to itself, an end of memory too
-		c.Args = append(c.Args, "--verbose")
-		if again := Run(ctx, c, limit); again.Status != OK {
-			r = again
-		}
-	}
 	o := Outcome{Status: r.Status, Note: r.Note, Elapsed: r.Elapsed}
+	if r.Status == ExitStatus && e.help.Has("verbose") {
+		o = e.reason(ctx, c, limit, o)
+	}
 	if r.Status != OK {
 		return o
 	}
@@ -176,6 +173,18 @@ func (e *LlamaBench) Run(ctx context.Context, s Setting, regimes []string, limit
 	}
 	if err != nil {
 		o.Status, o.Note, o.Samples = Garbage, err.Error(), nil
+	}
+	return o
+}
+
+// reason starts a command once more that ended with an error: llama-bench keeps to itself why, an end of memory too, unless it
+// is told to be verbose.
+func (e *LlamaBench) reason(ctx context.Context, c Command, limit time.Duration, o Outcome) Outcome {
+	c.Args = append(c.Args, "--verbose")
+	r := Run(ctx, c, limit)
+	o.Elapsed += r.Elapsed
+	if r.Status == ExitStatus || r.Status == OutOfMemory || r.Status == Stopped {
+		o.Status, o.Note = r.Status, r.Note
 	}
 	return o
 }
