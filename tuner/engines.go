@@ -12,12 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -44,7 +45,8 @@ type EngineBudget struct {
 	Prompt     int           // tokens of a request; 0 = 512
 	Generate   int           // tokens of its answer; 0 = 128
 	Repeat     int           // repetitions of one process; 0 = the engine's own
-	Runs       int           // most processes before the duel; 0 = 25
+	Runs       int           // most processes before the duel, those of earlier runs included; 0 = 25
+	Fresh      bool          // nothing is taken over from earlier runs
 	MaxThreads int           // 0 = every usable core
 	Allow      []string      // flags that change what the model answers and may be tried all the same
 	// GEMMConfig is the path of bitnet.cpp's gemm-config.h, and Build the command that builds it into {out} (engine.Compiled):
@@ -86,8 +88,12 @@ type EngineCertificate struct {
 	SpaceSize   int                 `json:"space_size"` // settings there are
 	Elapsed     float64             `json:"elapsed_seconds"`
 	Budget      float64             `json:"budget_seconds"`
-	Search      *engine.Certificate `json:"search"`
+	Bounds      EngineBounds        `json:"bounds"`
+	Search      *engine.Certificate `json:"search,omitempty"` // nil where another host measured
 	Warnings    []string            `json:"warnings"`
+	Fleet       string              `json:"fleet,omitempty"` // what became of the result in the fleet
+	// Received says how a plan was checked here that another host proved; nil where this host did.
+	Received *Received `json:"received,omitempty"`
 }
 
 // TuneEngine tunes a program that is not ours, with a model file: it looks for the flags with which a request takes least,
@@ -105,19 +111,28 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 		return nil, err
 	}
 	defer unlock()
+	if r.program, err = engine.Program(ctx, r.command()); err != nil && t.opt.Fleet != nil {
+		r.warn("not to be shared: " + err.Error())
+	}
 	if r.store != nil {
 		if err := r.store.PutRun(ctx, r.entry(nil, nil)); err != nil {
 			return nil, err
 		}
 	}
-	search, err := engine.Search(ctx, r.bench, engine.Options{
-		Budget: r.asked.Time, Runs: b.Runs, Seed: b.Seed, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
-	})
+	bounds := r.bound(ctx)
+	left := r.deadline.Sub(r.now())
+	if left <= 0 {
+		return nil, fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, b.Time)
+	}
+	options := r.options(left)
+	options.Tell, options.Recall, options.Ceiling = r.took, r.recall, bounds.ceiling
+	search, err := engine.Search(ctx, r.bench, options)
 	if err != nil && (search == nil || ctx.Err() == nil) {
-		return nil, errors.Join(err, r.keepRuns(search))
+		return nil, errors.Join(err, r.keepRecords())
 	}
 	cert := r.engineCertificate(search)
-	return cert, r.keepEngine(cert)
+	cert.Bounds, cert.Elapsed, cert.Budget = bounds, r.now().Sub(r.started).Seconds(), r.asked.Time.Seconds()
+	return cert, r.keepEngine(ctx, cert)
 }
 
 // engineRun is one run on an engine.
@@ -126,8 +141,28 @@ type engineRun struct {
 	asked EngineBudget
 	host  probe.Host
 	model engineModel
+	cores int // that may be used
 	bench engine.Engine
 	count int
+	// identity is the host's, with its GPUs: an engine may use them of its own accord.
+	identity map[string]string
+	// program stands for what is measured (engine.Program); "" unknown.
+	program string
+}
+
+// options are those of a search or a check within a budget.
+func (r *engineRun) options(budget time.Duration) engine.Options {
+	return engine.Options{
+		Budget: budget, Runs: r.asked.Runs, Seed: r.asked.Seed, Now: r.now, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
+	}
+}
+
+// command is the program that is measured.
+func (r *engineRun) command() string {
+	if e, ok := r.bench.(*engine.Exec); ok {
+		return e.Command(nil).Path
+	}
+	return r.asked.Command
 }
 
 // engineModel is a model as an engine's results depend on it: the file and not only its shapes.
@@ -189,27 +224,47 @@ func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) 
 	now := t.opt.Now()
 	r := &engineRun{
 		tune:  &tune{tuner: t, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)},
-		asked: b, host: host, model: m,
+		asked: b, host: host, model: m, identity: engineIdentity(host, t.survey(ctx)),
 	}
+	r.cores = cores
+	r.bench, err = r.engine(b)
+	return r, err
+}
+
+// engine is what is measured for a request.
+func (r *engineRun) engine(b EngineBudget) (engine.Engine, error) {
 	if b.Engine == Exec {
-		spec, err := engine.ReadSpec(m.path)
-		r.bench = &engine.Exec{Spec: spec}
-		return r, err
+		if r.model.bytes > engineModelBytes { // of which the fingerprint would not be of all
+			return nil, fmt.Errorf("tune: spec %s: %d bytes: want at most %d", r.model.path, r.model.bytes, engineModelBytes)
+		}
+		spec, err := engine.ReadSpec(r.model.path)
+		return &engine.Exec{Spec: spec}, err
 	}
 	bench := &engine.LlamaBench{
-		Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
+		Path: b.Command, Model: r.model.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
 		Limits: engine.Limits{
-			Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
-			Masks: coreMasks(host.CPU),
+			Cores: r.cores, NUMANodes: r.host.CPU.NUMANodes, ModelBytes: r.model.bytes, MemoryBytes: r.host.Memory.LimitBytes, Allow: b.Allow,
+			Masks: coreMasks(r.host.CPU), Layers: layers(r.model.path),
 		},
 	}
-	r.bench = bench
-	if b.GEMMConfig != "" {
-		cache, err := t.buildCache()
-		r.bench = &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}
-		return r, err
+	if b.GEMMConfig == "" {
+		return bench, nil
 	}
-	return r, nil
+	cache, err := r.tuner.buildCache()
+	return &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}, err
+}
+
+// engineIdentity is what makes a host the one on which an engine was tuned.
+func engineIdentity(host probe.Host, found gpu.Survey) map[string]string {
+	identity := fields(host.Identity())
+	var names []string
+	for _, g := range found.GPUs {
+		names = append(names, g.Name)
+	}
+	if slices.Sort(names); len(names) > 0 {
+		identity["gpus"] = strings.Join(names, ", ")
+	}
+	return identity
 }
 
 // buildCache is where engines are built: in the store, or where nothing is kept in a directory of the system's for such.
@@ -229,6 +284,9 @@ func (b *EngineBudget) complete() error {
 	if b.Prompt < 0 || b.Generate < 0 {
 		return fmt.Errorf("%w: prompt %d and generate %d tokens: want neither below 0", ErrBadBudget, b.Prompt, b.Generate)
 	}
+	if b.Repeat < 0 || b.Runs < 0 {
+		return fmt.Errorf("%w: repetitions %d and max-runs %d: want neither below 0; 0 is the default", ErrBadBudget, b.Repeat, b.Runs)
+	}
 	if (b.GEMMConfig == "") != (b.Build == "") || b.GEMMConfig != "" && b.Engine != BitnetCPP {
 		return fmt.Errorf("%w: gemm-config %q and build command %q: both or none, and only for engine %s", ErrBadBudget, b.GEMMConfig, b.Build, BitnetCPP)
 	}
@@ -247,7 +305,19 @@ func (b *EngineBudget) complete() error {
 	if b.Command == "" {
 		b.Command = "llama-bench"
 	}
-	return nil
+	if strings.ContainsRune(b.Command, filepath.Separator) { // what is learned holds in every directory, and for systemd
+		b.Command, err = filepath.Abs(b.Command)
+	}
+	return err
+}
+
+// layers are those of a model file; 0 where it does not tell.
+func layers(path string) int {
+	m, err := model.Load(path)
+	if err != nil {
+		return 0
+	}
+	return m.Layers
 }
 
 // coreMasks are the CPU masks worth trying: every usable CPU, and one thread of each core where cores have several.
@@ -280,11 +350,10 @@ func (r *engineRun) target() string { return EngineTarget + r.asked.Engine }
 
 func (r *engineRun) learnedPlan(c *engine.Certificate, plan engine.Plan) engine.Learned {
 	l := engine.Learned{
-		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
+		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Program: r.program, Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
 	}
 	if e, ok := r.bench.(*engine.Exec); ok {
-		command := e.Command(plan[engine.FigureRegime])
-		l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(plan[engine.FigureRegime])
+		l.Fill(e)
 	}
 	return l
 }
@@ -316,99 +385,61 @@ func (r *engineRun) engineCertificate(c *engine.Certificate) *EngineCertificate 
 	return cert
 }
 
-// records are the processes of a run as the history keeps them, one for each regime.
-func (r *engineRun) records(c *engine.Certificate) (list []history.Record) {
-	for _, m := range c.Runs {
-		if m.Status == engine.Stopped {
-			continue // that says nothing of the setting
-		}
-		for _, regime := range m.Regimes {
-			r.seq++
-			config, err := json.Marshal(engineSetting{r.asked.Engine, m.Setting})
-			if err != nil {
-				panic("tuner: a setting always marshals")
-			}
-			rec := history.Record{
-				Run: r.run, Seq: r.seq, Time: time.Now().UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Regime: regime,
-				Config: config, Kernel: r.asked.Engine, Signature: engine.Build(c.Facts), Status: m.Status.History(), Samples: m.Samples[regime], Elapsed: m.Elapsed, Note: processNote(m),
-			}
-			if ratio, ok := m.Relative[regime]; ok {
-				rec.Costs = []float64{ratio}
-			}
-			list = append(list, rec)
-		}
-	}
-	return list
-}
-
-// engineSetting is the config of a record.
-type engineSetting struct {
-	Engine  string         `json:"engine"`
-	Setting engine.Setting `json:"setting"`
-}
-
-// processNote is what a record says besides its figures.
-func processNote(m engine.Measured) string {
-	words := []string{m.Phase}
-	if m.Cold {
-		words = append(words, "cold")
-	}
-	if m.Celsius > 0 {
-		words = append(words, strconv.FormatFloat(m.Celsius, 'f', 1, 64)+" degrees Celsius")
-	}
-	if m.Status != engine.OK {
-		words = append(words, string(m.Status)+": "+m.Note)
-	}
-	return strings.Join(words, ", ")
-}
-
-// entry is the run as the history keeps it.
-func (r *engineRun) entry(cert *EngineCertificate, proof json.RawMessage) history.Run {
-	run := history.Run{
-		ID: r.run, Started: r.started.UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Objective: r.asked.request(),
-		Strategy: "staged", Seed: r.asked.Seed, Budget: r.asked.Time, Facts: fields(slices.Concat(r.host.Identity(), r.host.Envelope(), r.host.Condition())),
-	}
-	if cert != nil {
-		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
-	}
-	return run
-}
-
-// keepRuns keeps what ran of a search that came to nothing.
-func (r *engineRun) keepRuns(c *engine.Certificate) error {
-	if r.store == nil || c == nil {
+// keepRecords keeps what the store did not accept at once.
+func (r *engineRun) keepRecords() error {
+	if r.store == nil || len(r.pending) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
-	return r.store.Append(ctx, r.records(c)...)
+	return r.store.Append(ctx, r.pending...)
 }
 
 // keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.
-func (r *engineRun) keepEngine(cert *EngineCertificate) error {
+func (r *engineRun) keepEngine(ctx context.Context, cert *EngineCertificate) error {
+	learned, err := r.learnedEngine(cert)
+	if err != nil {
+		return err
+	}
+	if learned != nil && r.tuner.opt.Fleet != nil && ctx.Err() == nil {
+		r.giveEngine(cert, *learned)
+	}
 	cert.Warnings = append(cert.Warnings, r.warnings...)
 	if r.store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	keeping, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
 	proof, err := json.Marshal(cert)
 	if err != nil {
 		return fmt.Errorf("tune: certificate: %w", err)
 	}
-	failed := []error{r.keepRuns(cert.Search), r.store.PutRun(ctx, r.entry(cert, proof))}
-	if cert.Verdict != measure.Inconclusive && r.asked.MaxThreads == 0 {
-		config, err := json.Marshal(cert.Best.Config)
-		if err != nil {
-			return fmt.Errorf("tune: config: %w", err)
-		}
-		failed = append(failed, r.store.Publish(ctx, history.Learned{
-			Host: cert.Fingerprint, Model: r.model.fingerprint, ModelName: r.model.name, Target: cert.Target, Objective: cert.Objective, Signature: cert.Best.Config.Build,
-			Identity: fields(r.host.Identity()), Envelope: fields(r.host.Envelope()), Condition: fields(r.host.Condition()),
-			Config: config, Certificate: proof, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations,
-		}))
+	failed := []error{r.keepRecords(), r.store.PutRun(keeping, r.entry(cert, proof))}
+	if learned != nil {
+		learned.Certificate = proof
+		failed = append(failed, r.store.Publish(keeping, *learned))
 	}
-	return errors.Join(append(failed, r.store.Upkeep(ctx))...)
+	return errors.Join(append(failed, r.store.Upkeep(keeping))...)
+}
+
+// learnedEngine is what a run proved, but for its certificate; nil where it proved nothing, or not for all of this host.
+func (r *engineRun) learnedEngine(cert *EngineCertificate) (*history.Learned, error) {
+	if cert.Verdict == measure.Inconclusive {
+		return nil, nil
+	}
+	if r.cores < r.host.CPU.UsableCores {
+		r.warn(fmt.Sprintf("not published: it holds for at most %d of %d threads", r.cores, r.host.CPU.UsableCores))
+		return nil, nil
+	}
+	config, err := json.Marshal(cert.Best.Config)
+	if err != nil {
+		return nil, fmt.Errorf("tune: config: %w", err)
+	}
+	return &history.Learned{
+		Host: cert.Fingerprint, Model: r.model.fingerprint, ModelName: r.model.name, Target: cert.Target, Objective: cert.Objective, Signature: cert.Best.Config.Build,
+		Identity: r.identity, Envelope: fields(r.host.Envelope()), Condition: fields(r.host.Condition()),
+		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations,
+	}, nil
 }
 
 // EnginePlan is how an engine should run a model here, and how that is known.
@@ -427,8 +458,9 @@ type EnginePlan struct {
 }
 
 // PlanEngine answers how an engine should run a model file on this host, from what was learned. Like Plan it never
-// measures and never opens the database. Of several builds and requests that were tuned the newest answers, and the
-// reason names it. What was learned under other limits (cores, memory) is not used: thread counts are what it is about.
+// measures and never opens the database, and it starts no program. Of several builds and requests that were tuned here the newest
+// answers, and the reason names it; where none was, what was learned here under other limits (cores, memory), its thread counts
+// bounded by those of now, or what hosts of this class proved and this one checked, whichever is newer.
 func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
 	if !slices.Contains(Engines(), name) {
 		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
@@ -450,37 +482,97 @@ func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan,
 	if snapshot == nil {
 		return p, nil
 	}
-	var newest *history.Learned
-	for _, l := range snapshot.Learned {
-		if l.Host != p.Fingerprint || l.Model != m.fingerprint || l.Target != p.Target {
-			continue
-		}
-		if changed := differing(fields(host.Envelope()), l.Envelope); len(changed) > 0 {
-			p.Reason += "; what was learned with another " + strings.Join(changed, ", ") + " is passed over"
-			continue
-		}
-		if newest == nil || l.MeasuredAt.After(newest.MeasuredAt) {
-			newest = &l
+	best := engineLearned{}
+	for _, l := range learnedOfEngine(snapshot, host, m, p.Target) {
+		switch {
+		case l.objection != "":
+			p.Reason += "; " + l.objection
+		case best.plan.Source == "" || l.before(best):
+			best = l
 		}
 	}
-	if newest == nil {
+	if best.plan.Source == "" {
 		return p, nil
 	}
-	return p.from(*newest)
+	best.plan.Model, best.plan.Fingerprint, best.plan.Target = p.Model, p.Fingerprint, p.Target
+	return best.plan, nil
 }
 
-// from fills a plan from what was learned.
-func (p EnginePlan) from(l history.Learned) (EnginePlan, error) {
-	var cert EngineCertificate
-	if err := errors.Join(json.Unmarshal(l.Config, &p.Config), json.Unmarshal(l.Certificate, &cert)); err != nil {
-		p.Reason = "a learned config does not parse: " + err.Error()
-		return p, nil
+// engineLearned is what was learned of an engine, as a plan.
+type engineLearned struct {
+	entry     history.Learned
+	cert      EngineCertificate
+	plan      EnginePlan
+	objection string // why it is no answer
+}
+
+// before reports whether l answers rather than other: what was measured here, then what is newer.
+func (l engineLearned) before(other engineLearned) bool {
+	if l.plan.Source != other.plan.Source {
+		return l.plan.Source == Measured
 	}
-	p.Source, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, l.MeasuredAt, l.Evaluations, cert.Ratio, &cert
-	p.Reason = fmt.Sprintf("measured on %s for %s with build %s of %s", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Signature, p.Config.Engine)
-	if cert.Verdict == measure.Keep {
+	return l.entry.MeasuredAt.After(other.entry.MeasuredAt)
+}
+
+// learnedOfEngine is what is known of an engine with a model on a host. Of what was received, the last check of a config counts.
+func learnedOfEngine(snapshot *history.Snapshot, host probe.Host, m engineModel, target string) (list []engineLearned) {
+	last := map[string]int{} // received config of a program -> its place in the list
+	for _, entry := range snapshot.Learned {
+		if entry.Host != host.Fingerprint() || entry.Model != m.fingerprint || entry.Target != target {
+			continue
+		}
+		l := engineLearned{entry: entry}
+		changed := differing(fields(host.Envelope()), entry.Envelope)
+		l.read(host, m, changed)
+		if r := l.cert.Received; r != nil && len(changed) == 0 {
+			config := entry.Signature + " " + r.Config
+			if at, known := last[config]; known {
+				if list[at].cert.Received.CheckedAt.Before(r.CheckedAt) {
+					list[at] = l
+				}
+				continue
+			}
+			last[config] = len(list)
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// read makes a plan of an entry for a host and a model, or says why it is none. changed are the limits that differ.
+func (l *engineLearned) read(host probe.Host, m engineModel, changed []string) {
+	if err := errors.Join(json.Unmarshal(l.entry.Config, &l.plan.Config), json.Unmarshal(l.entry.Certificate, &l.cert)); err != nil {
+		l.objection = "a learned config does not parse: " + err.Error()
+		return
+	}
+	e, p, r := l.entry, &l.plan, l.cert.Received
+	measured := fmt.Sprintf("measured on %s for %s with build %s of %s", e.MeasuredAt.Local().Format(time.DateOnly), e.Objective, p.Config.Build, p.Config.Engine)
+	if r != nil {
+		measured = r.sentence(measured)
+	}
+	if len(changed) > 0 && r != nil {
+		l.objection = "what was checked with another " + strings.Join(changed, ", ") + " is passed over"
+		return
+	}
+	p.Source, p.Reason, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, measured, e.MeasuredAt, e.Evaluations, l.cert.Ratio, &l.cert
+	if len(changed) > 0 {
+		p.Source, p.MeasuredAt, p.Evaluations, p.Ratio = Derived, time.Time{}, 0, engine.Ratio{}
+		p.Reason += ", re-bounded because " + strings.Join(changed, ", ") + " changed"
+		if err := l.rebound(host, m, changed); err != nil {
+			l.objection = measured + ": " + err.Error()
+			return
+		}
+	}
+	if r != nil {
+		p.Source, p.Ratio = NearHost, engine.Ratio{} // which another host measured
+	}
+	switch {
+	case r != nil && r.Verdict == Failed:
+		l.objection = "passed over: " + measured
+	case r != nil && r.Verdict == Proposed:
+		l.objection = measured
+	case l.cert.Verdict == measure.Keep:
 		p.Reason += ": the engine's own settings are as good as anything found"
 	}
 	p.Flags = append([]string{}, p.Config.Server()...)
-	return p, nil
 }

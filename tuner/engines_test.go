@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,8 +67,8 @@ func TestTheNewestBuildAnswersForAnEngine(t *testing.T) {
 	}
 	fewer := host
 	fewer.CPU.UsableCores = 2
-	if p := plan(fewer); p.Source != Heuristic || len(p.Flags) > 0 {
-		t.Errorf("with half the cores: %s %v, want the engine's own", p.Source, p.Flags)
+	if p := plan(fewer); p.Source != Derived || !slices.Equal(p.Flags, []string{"--threads", "2"}) || p.Ratio.Estimate > 0 {
+		t.Errorf("with half the cores: %s %v (%s), want two threads", p.Source, p.Flags, p.Reason)
 	}
 }
 
@@ -137,5 +138,20 @@ func TestEngineRecordsSayWhatHappened(t *testing.T) {
 	got := processNote(engine.Measured{Phase: "default", Cold: true, Celsius: 61.25, Status: engine.Hang, Note: "killed after 1m0s: loading"})
 	if want := "default, cold, 61.2 degrees Celsius, hang: killed after 1m0s: loading"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWhatIsLearnedOfAnEngineHoldsInEveryDirectory(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{
+		"bin/llama-bench": filepath.Join(here, "bin", "llama-bench"), "/opt/llama-bench": "/opt/llama-bench", "llama-bench": "llama-bench", "": "llama-bench",
+	} {
+		b := EngineBudget{Command: given}
+		if err := b.complete(); err != nil || b.Command != want {
+			t.Errorf("%q: %q (%v), want %q", given, b.Command, err, want)
+		}
 	}
 }

@@ -396,6 +396,7 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	p, note := t.answering(p, snapshot)
 	e.Plan = p.plan(snapshot)
 	e.Plan.Reason += note
+	p.device.Log = nil // said already
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)

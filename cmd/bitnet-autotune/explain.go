@@ -11,17 +11,24 @@ import (
 )
 
 func (a *app) explainVerb() *cobra.Command {
-	var model, target string
+	var model, target, picture string
+	var rules ruleFlags
 	cmd := &cobra.Command{
 		Use:     "explain --model M",
 		Short:   "Say why this config: the evidence, the key fields that matched or missed, the runners-up",
-		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t\n  bitnet-autotune explain --model ./model.gguf --target engine:llama-bench",
+		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t\n  bitnet-autotune explain --model ./model.gguf --target engine:llama-bench --plot threads.svg",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if target != "" {
-				return a.explainEngine(cmd.Context(), model, target)
+			if err := checkPlot(picture); err != nil {
+				return err
 			}
-			t, err := a.open(tuner.Options{GPUs: lookForGPUs})
+			if target != "" {
+				return a.explainEngine(cmd.Context(), model, target, picture)
+			}
+			if picture != "" {
+				return usage(fmt.Errorf("--plot %q: only with --target engine:…, of which thread curves are known", picture))
+			}
+			t, err := rules.open(a)
 			if err != nil {
 				return err
 			}
@@ -35,6 +42,8 @@ func (a *app) explainVerb() *cobra.Command {
 	}
 	a.modelFlag(cmd, &model)
 	targetFlag(cmd, &target)
+	cmd.Flags().StringVar(&picture, "plot", "", "with --target engine:…: also draw the thread curves, with intervals, into this SVG file")
+	rules.flags(cmd)
 	return cmd
 }
 

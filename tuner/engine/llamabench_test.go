@@ -15,8 +15,8 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 )
 
-// program is a llama-bench that prints what files of testdata hold: its help, its devices, and its output otherwise.
-func program(t *testing.T, help, devices, output string) string {
+// printer is a llama-bench that prints what files of testdata hold: its help, its devices, and its output otherwise.
+func printer(t *testing.T, help, devices, output string) string {
 	t.Helper()
 	file := func(dir, name string) string {
 		path, err := filepath.Abs(filepath.Join("testdata", dir, name))
@@ -51,7 +51,7 @@ func TestLayersGoToAGPUThatTheProgramLists(t *testing.T) {
 		"a model of unknown": {"  Vulkan0: Radeon (16384 MiB, 16000 MiB free)", 0, []string{"0", "-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", c.devices, ""), Prompt: 16, Limits: engine.Limits{Cores: 2, Layers: c.layers}}
+			e := &engine.LlamaBench{Path: printer(t, "llama.cpp-v0.5.0.txt", c.devices, ""), Prompt: 16, Limits: engine.Limits{Cores: 2, Layers: c.layers}}
 			d, err := e.Describe(context.Background())
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestPollingIsLeftOutWhereThreadsWaitInOpenMP(t *testing.T) {
 		}
 		t.Skipf("NOT TESTED: %v", err)
 	}
-	bench := program(t, "llama.cpp-v0.5.0.txt", "", "")
+	bench := printer(t, "llama.cpp-v0.5.0.txt", "", "")
 	left := func() string {
 		t.Helper()
 		d, err := (&engine.LlamaBench{Path: bench, Generate: 16}).Describe(context.Background())
@@ -118,7 +118,7 @@ func TestPollingIsLeftOutWhereThreadsWaitInOpenMP(t *testing.T) {
 }
 
 func TestAModelWithACommaIsRefused(t *testing.T) {
-	e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", ""), Model: "a,b.gguf", Prompt: 16}
+	e := &engine.LlamaBench{Path: printer(t, "llama.cpp-v0.5.0.txt", "", ""), Model: "a,b.gguf", Prompt: 16}
 	if _, err := e.Describe(context.Background()); err == nil || !strings.Contains(err.Error(), "a,b.gguf") || !strings.Contains(err.Error(), "comma") {
 		t.Errorf("%v: want an error that names the file and the comma", err)
 	}
@@ -126,7 +126,7 @@ func TestAModelWithACommaIsRefused(t *testing.T) {
 
 func TestOutputOfAnotherModelIsGarbage(t *testing.T) {
 	for file, want := range map[string]engine.Status{"large.gguf": engine.OK, "other.gguf": engine.Garbage} {
-		e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", "llama.cpp-v0.5.0.jsonl"), Model: file, Prompt: 64, Generate: 16, Repetitions: 2}
+		e := &engine.LlamaBench{Path: printer(t, "llama.cpp-v0.5.0.txt", "", "llama.cpp-v0.5.0.jsonl"), Model: file, Prompt: 64, Generate: 16, Repetitions: 2}
 		if _, err := e.Describe(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestOutputOfAnotherModelIsGarbage(t *testing.T) {
 
 // TestTheReasonOfAFailureIsAskedFor: llama-bench says why it could not load a model only where it is told to say everything.
 func TestTheReasonOfAFailureIsAskedFor(t *testing.T) {
-	e := &engine.LlamaBench{Path: program(t, "llama.cpp-v0.5.0.txt", "", "no such output"), Model: "m.gguf", Prompt: 64}
+	e := &engine.LlamaBench{Path: printer(t, "llama.cpp-v0.5.0.txt", "", "no such output"), Model: "m.gguf", Prompt: 64}
 	if _, err := e.Describe(context.Background()); err != nil {
 		t.Fatal(err)
 	}

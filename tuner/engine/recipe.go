@@ -13,6 +13,7 @@ type Learned struct {
 	Engine  string            `json:"engine"` // "llama-bench", "bitnet.cpp", "exec"
 	Build   string            `json:"build"`
 	Command string            `json:"command"` // path of the program that was measured
+	Program string            `json:"program"` // what stands for it and the libraries of its build (engine.Program); "" unknown
 	Model   string            `json:"model"`   // path of its model
 	Plan    Plan              `json:"plan"`    // the engine's own where a setting is empty
 	Own     map[string]string `json:"own"`     // the engine's own value of knobs, where it tells
@@ -20,6 +21,12 @@ type Learned struct {
 	// Arguments and Variables complete the Command of engine exec.
 	Arguments []string `json:"arguments,omitempty"`
 	Variables []string `json:"variables,omitempty"` // NAME=value
+}
+
+// Fill completes what was learned of a command of one's own with the command for its plan.
+func (l *Learned) Fill(e *Exec) {
+	command := e.Command(l.Plan[FigureRegime])
+	l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(l.Plan[FigureRegime])
 }
 
 // flashWithValue is the build of llama.cpp from which on --flash-attn of the server takes on, off or auto (pull request
