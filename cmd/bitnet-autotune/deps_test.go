@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"experiments/2026-11-background":           {"probe", "probe/model", "kernels", "tuner", "tuner/measure", "tuner/target"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
-	"experiments/2026-11-noise":                {"bandit", "tuner/measure", "experiments/replay"},
+	"experiments/2026-11-noise":                {"bandit", "tuner", "tuner/measure", "experiments/replay"}, // tuner: its median
 	"experiments/2026-11-strategies":           {},
 	// It writes model files, as the tests of probe/model do.
 	"experiments/2026-11-llama-bench": {"probe/model", "probe/model/modeltest"},

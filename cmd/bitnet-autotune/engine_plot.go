@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/bitnet-autotune/bitnet-autotune/experiments/report"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 )
@@ -56,7 +57,7 @@ func plotKnob(p tuner.EnginePlan, k engine.Knob, curves []engine.Curve) (panel, 
 	picture.Add(same)
 	legend.Add("as fast as its own", same)
 	for i, c := range curves {
-		style := draw.LineStyle{Color: kernelColours[i%len(kernelColours)], Width: vg.Points(1.6)}
+		style := draw.LineStyle{Color: report.SeriesColour(i), Width: vg.Points(1.6)}
 		points := pointsOfCurve(c, at)
 		line, err := plotter.NewLine(points)
 		if err != nil {

@@ -7,6 +7,8 @@
 //
 //	cert, err := engine.Search(ctx, &engine.LlamaBench{Path: bench, Model: file, Prompt: 512, Generate: 128}, engine.Options{Budget: 10 * time.Minute})
 //
+// Check duels a Plan from elsewhere without a search, if a search here could have come to it.
+//
 // The stages: the default, cold and then warm; threads by halves and then by middles, for all regimes at once but those whose
 // curve has fallen; then one thread count that serves all regimes, so that what follows takes one process each: batch sizes,
 // climbed from the engine's own, and the other flags one at a time; then each regime's own threads again with what was gained,
@@ -47,6 +49,9 @@
 // count where llama-server has two: regimes with different counts are measured in processes of their own. A process group
 // is killed by its id; what leaves its group survives. If this program itself is killed outright, the kernel kills the engine
 // that runs then, and on Linux nothing kills what that one has started.
+//
+// Program tells builds apart by the bytes of the program, of the libggml and libllama that it links, and of the backends beside it.
+// What a wrapper script starts it does not see, nor libraries that LD_LIBRARY_PATH names: for these it fails.
 //
 // # Decisions
 //

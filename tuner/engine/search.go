@@ -165,7 +165,7 @@ func (s *session) relative(i int) map[string]float64 {
 
 // explore goes through the stages.
 func (s *session) explore(ctx context.Context) {
-	standard := s.best
+	standard := maps.Clone(s.best) // which the stages change
 	defer func() {
 		if ctx.Err() == nil && s.known+len(s.runs) < s.maxRuns() {
 			s.beside(ctx)
@@ -212,6 +212,9 @@ func (s *session) join() (apart Plan) {
 	apart = s.best
 	joint, least := Setting(nil), 1.0
 	for _, m := range s.planned {
+		if !s.alike(m.Setting, nil) { // an earlier session may have come further
+			continue
+		}
 		cost, all := 0.0, true
 		for _, r := range s.regimes() {
 			log, ok := s.ratio(r, m.Setting)

@@ -36,6 +36,19 @@ func TestABudgetForLessThanTheDefault(t *testing.T) {
 	}
 }
 
+// thief are readings of a host that gives the CPU to others during the first processes, more in each, of ten seconds each.
+type thief struct{ reads, processes int }
+
+func (h *thief) Read() (measure.Counters, error) {
+	ended := (h.reads + 1) / 2
+	c := measure.Counters{At: time.Duration(ended)*10*time.Second + time.Duration(h.reads)*time.Millisecond}
+	for i := range min(ended, h.processes) {
+		c.Steal += time.Duration(i*i*i) * time.Second
+	}
+	h.reads++
+	return c, nil
+}
+
 func TestACandidateThatHangsTakesLittleOfTheBudgetThoughTheDefaultWasDisturbed(t *testing.T) {
 	v := virtual(2)
 	v.Fails = func(s engine.Setting) engine.Status {
@@ -44,10 +57,13 @@ func TestACandidateThatHangsTakesLittleOfTheBudgetThoughTheDefaultWasDisturbed(t
 		}
 		return engine.OK
 	}
-	c := search(t, v, engine.Options{Watch: &counters{bad: 1}, Runs: 6})
+	c := search(t, v, engine.Options{Watch: &thief{processes: 3}, Runs: 8})
+	if c.Runs[1].Status != engine.Censored || c.Runs[2].Status != engine.Censored {
+		t.Fatalf("the default ran %s and %s: want both disturbed", c.Runs[1].Status, c.Runs[2].Status)
+	}
 	for _, m := range c.Runs {
-		if m.Status == engine.Hang && m.Elapsed > time.Hour {
-			t.Errorf("%s hung for %v", m.Setting, m.Elapsed)
+		if m.Elapsed > time.Hour {
+			t.Errorf("%s took %v of the budget", m.Setting, m.Elapsed)
 		}
 	}
 	if c.Failed == 0 {
@@ -248,6 +264,26 @@ func TestWhereNothingGainsTheDefaultIsKeptAfterAsManyProcessesAsMayRun(t *testin
 		if c := search(t, v, engine.Options{Runs: runs}); c.Verdict != want || c.Pairs > 0 {
 			t.Errorf("at most %d processes: %s after %d pairs (%s), want %s without a duel", runs, c.Verdict, c.Pairs, c.Stopped, want)
 		}
+	}
+}
+
+// TestAPlanThatIsNoBetterThanTheDefaultIsNotDuelled: a flag that gains in decode, where it is tried, and
+// loses more in prefill.
+func TestAPlanThatIsNoBetterThanTheDefaultIsNotDuelled(t *testing.T) {
+	s := enginetest.Surface{Cores: 4, Saturation: 100, Contention: 0, Twins: 1, BestBatch: 512, Flash: -0.2, Poll: 0}
+	v := &enginetest.Virtual{Surface: s, Prompt: prompt, Generate: 8 * prompt, Repetitions: 5, Loading: time.Second}
+	v.Alter = func(s engine.Setting, o *engine.Outcome) {
+		for regime, factor := range map[string]float64{engine.Decode: 0.9, engine.Prefill: 40} {
+			for i := range o.Samples[regime] {
+				if s["poll"] == "0" {
+					o.Samples[regime][i] *= factor
+					o.Elapsed += time.Duration(o.Samples[regime][i] * float64(8*prompt))
+				}
+			}
+		}
+	}
+	if c := search(t, v, engine.Options{}); c.Verdict != measure.Keep || c.Pairs > 0 {
+		t.Errorf("%s after %d pairs with %v, want %s without a duel", c.Verdict, c.Pairs, c.Closest, measure.Keep)
 	}
 }
 
