@@ -215,13 +215,13 @@ func TestAPlanUnderOtherLimits(t *testing.T) {
 		source Source
 		flags  string
 	}{
-		"the same":       {func(*probe.Host) {}, Measured, "--threads 6 --threads-batch 8 --flash-attn on --no-mmap --cpu-mask 0xff"},
-		"three cores":    {func(h *probe.Host) { h.CPU.UsableCores = 3 }, Derived, "--threads 2 --threads-batch 3 --flash-attn on --no-mmap --cpu-mask 0xff"},
+		"the same":       {func(*probe.Host) {}, Measured, "--threads 6 --threads-batch 8 --flash-attn on --no-mmap --cpu-mask 0xff --cpu-strict 1"},
+		"three cores":    {func(h *probe.Host) { h.CPU.UsableCores = 3 }, Derived, "--threads 2 --threads-batch 3 --flash-attn on --no-mmap --cpu-mask 0xff --cpu-strict 1"},
 		"other CPUs":     {func(h *probe.Host) { h.CPU.CPUs = []int{8, 9, 10, 11, 12, 13, 14, 15} }, Derived, "--threads 6 --threads-batch 8 --flash-attn on --no-mmap"},
-		"more cores":     {func(h *probe.Host) { h.CPU.UsableCores = 16 }, Derived, "--flash-attn on --no-mmap --cpu-mask 0xff"},
-		"little memory":  {func(h *probe.Host) { h.Memory.LimitBytes = 3 }, Derived, "--threads 6 --threads-batch 8 --flash-attn on --cpu-mask 0xff"},
-		"a quota, 7.5":   {func(h *probe.Host) { h.Cgroup.QuotaCPUs, h.CPU.UsableCores = 7.5, 7 }, Derived, "--threads 6 --threads-batch 7 --flash-attn on --no-mmap --cpu-mask 0xff"},
-		"one core alone": {func(h *probe.Host) { h.CPU.UsableCores = 1 }, Derived, "--threads 1 --threads-batch 1 --flash-attn on --no-mmap --cpu-mask 0xff"},
+		"more cores":     {func(h *probe.Host) { h.CPU.UsableCores = 16 }, Derived, "--flash-attn on --no-mmap --cpu-mask 0xff --cpu-strict 1"},
+		"little memory":  {func(h *probe.Host) { h.Memory.LimitBytes = 3 }, Derived, "--threads 6 --threads-batch 8 --flash-attn on --cpu-mask 0xff --cpu-strict 1"},
+		"a quota, 7.5":   {func(h *probe.Host) { h.Cgroup.QuotaCPUs, h.CPU.UsableCores = 7.5, 7 }, Derived, "--threads 6 --threads-batch 7 --flash-attn on --no-mmap --cpu-mask 0xff --cpu-strict 1"},
+		"one core alone": {func(h *probe.Host) { h.CPU.UsableCores = 1 }, Derived, "--threads 1 --threads-batch 1 --flash-attn on --no-mmap --cpu-mask 0xff --cpu-strict 1"},
 	} {
 		here := host
 		c.change(&here)

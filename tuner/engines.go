@@ -18,6 +18,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -246,7 +247,7 @@ func (r *engineRun) engine(b EngineBudget) (engine.Engine, error) {
 		Path: b.Command, Model: r.model.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
 		Limits: engine.Limits{
 			Cores: r.cores, NUMANodes: r.host.CPU.NUMANodes, ModelBytes: r.model.bytes, MemoryBytes: r.host.Memory.LimitBytes, Allow: b.Allow,
-			Masks: coreMasks(r.host.CPU),
+			Masks: coreMasks(r.host.CPU), Layers: layers(r.model.path),
 		},
 	}
 	if b.GEMMConfig == "" {
@@ -307,21 +308,38 @@ func (b *EngineBudget) complete() error {
 	if b.Command == "" {
 		b.Command = "llama-bench"
 	}
-	return nil
+	if strings.ContainsRune(b.Command, filepath.Separator) { // what is learned holds in every directory, and for systemd
+		b.Command, err = filepath.Abs(b.Command)
+	}
+	return err
 }
 
-// coreMasks are the CPU masks worth trying: one thread of each core, where cores have several.
+// layers are those of a model file; 0 where it does not tell.
+func layers(path string) int {
+	m, err := model.Load(path)
+	if err != nil {
+		return 0
+	}
+	return m.Layers
+}
+
+// coreMasks are the CPU masks worth trying: every usable CPU, and one thread of each core where cores have several.
 func coreMasks(c probe.CPU) []string {
-	if c.ThreadsPerCore < 2 || len(c.CPUs) < 2*c.ThreadsPerCore || slices.Max(c.CPUs) >= bits.UintSize {
+	if len(c.CPUs) < 2 || slices.Max(c.CPUs) >= bits.UintSize {
 		return nil
 	}
-	var mask uint
+	var all, cores uint
 	for i, cpu := range slices.Sorted(slices.Values(c.CPUs)) {
-		if i < len(c.CPUs)/c.ThreadsPerCore { // Linux numbers the first threads of all cores first on most machines
-			mask |= 1 << cpu
+		all |= 1 << cpu
+		if i < len(c.CPUs)/max(1, c.ThreadsPerCore) { // Linux numbers the first threads of all cores first on most machines
+			cores |= 1 << cpu
 		}
 	}
-	return []string{fmt.Sprintf("0x%x", mask)}
+	masks := []string{fmt.Sprintf("0x%x", all)}
+	if cores != all && bits.OnesCount(cores) > 1 {
+		masks = append(masks, fmt.Sprintf("0x%x", cores))
+	}
+	return masks
 }
 
 // told shows and keeps a process.

@@ -34,7 +34,7 @@ func engineBudgetFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
 	f.IntVar(&b.Generate, "generate", 128, "with --target engine:…: tokens of its answer")
 	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes before the duel, those of earlier runs included")
 	f.BoolVar(&b.Fresh, "fresh", false, "with --target engine:…: take nothing over from earlier runs; without it a run goes on from what they measured of this build, model and request under these limits")
-	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
+	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags to try that are not tried unasked: cache-type-k and cache-type-v change what the model answers, prio takes the CPU from all others")
 }
 
 // engineProgramFlags adds what says how an engine is run.

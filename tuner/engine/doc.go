@@ -20,8 +20,9 @@
 // same limits and conditions, and a stage runs only what has not run as often as it asks for. Options.Ceiling says what nothing
 // can exceed, so that a thread count need not be tried that cannot read memory fast enough.
 //
-// Exec is any command, by a Spec in JSON. Three that are real are in testdata/spec: sort (a time taken from outside, two
-// knobs), xz (a constraint, and a check that what was packed unpacks) and openssl speed (a rate found by an expression):
+// Exec is any command, by a Spec in JSON. Four that are real are in testdata/spec: sort (a time taken from outside, two
+// knobs), xz (a constraint, and a check that what was packed unpacks), openssl speed (a rate found by an expression) and
+// e2e_benchmark.py of bitnet.cpp (a table, and an exit status that says nothing). That of xz:
 //
 //	{
 //	  "command": ["xz", "--stdout", "-1", ["--threads={threads}"], ["--block-size={block}KiB"], "words.txt"],
@@ -46,8 +47,8 @@
 // invented machines is 4 % rather than 2 % (experiments/2026-11-engine-search).
 // llama-bench prints no text: that results are right cannot be seen from outside, see Certificate.Note. It has one thread
 // count where llama-server has two: regimes with different counts are measured in processes of their own. A process group
-// is killed by its id; what leaves its group survives. If this program itself is killed outright, the engine that runs then
-// ends by itself.
+// is killed by its id; what leaves its group survives. If this program itself is killed outright, the kernel kills the engine
+// that runs then, and on Linux nothing kills what that one has started.
 //
 // Program tells builds apart by the bytes of the program, of the libggml and libllama that it links, and of the backends beside it.
 // What a wrapper script starts it does not see, nor libraries that LD_LIBRARY_PATH names: for these it fails.
@@ -84,6 +85,18 @@
 // 2026-11-21: a process whose CPU quota ran out counts: too many threads for a container's share are what is looked for. The
 // road not taken is to censor it as package measure does with a kernel's samples; then an engine that starts a thread for
 // every CPU of the host would never be measured at all. Only CPU time that the hypervisor gave to others is censored.
+//
+// 2026-11-22: priorities are tried only if allowed by name. From 1 on llama.cpp runs its threads under SCHED_FIFO, so that a
+// program on all cores leaves no turn to anybody else; the gain is what others lose.
+//
+// 2026-11-22: a CPU mask always comes with strict placement. llama.cpp ignores --cpu-strict without a mask, and a mask of every
+// CPU without it changes nothing.
+//
+// 2026-11-22: llama-bench is silent about why it cannot load a model, so that one that exits with an error is started once
+// more with --verbose. The road not taken is to have it verbose always: it would write while it measures.
+//
+// 2026-11-22: bitnet.cpp's ACT_PARALLEL is no knob. It decides how I2_S weights lie in the file, so that a build without it
+// answers a published model wrongly, and fast. The road not taken is to convert the model for each build.
 //
 // 2026-11-21: the JSON is read strictly, times being checked against rates, rather than taking the mean that the program
 // computed: a unit that changes in some release must be an error and not a figure.

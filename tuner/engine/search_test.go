@@ -131,7 +131,7 @@ func TestFailuresAreStatusesAndTheSearchGoesOn(t *testing.T) {
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			v := virtual(2)
-			v.Prompt = 1024
+			v.Prompt, v.Allow = 1024, []string{"prio"}
 			name, value, _ := strings.Cut(knob, "=")
 			v.Fails = func(s engine.Setting) engine.Status {
 				if s[name] == value {
