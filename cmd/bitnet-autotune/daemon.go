@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
@@ -16,7 +18,7 @@ import (
 
 func (a *app) daemonVerb() *cobra.Command {
 	var opt daemon.Options
-	var mode, hours, target string
+	var hours, target string
 	var memory uint64
 	rules := idle.DefaultRules
 	cmd := &cobra.Command{
@@ -43,11 +45,11 @@ with code 4.`,
 			if rules.From, rules.To, err = parseHours(hours); err != nil {
 				return usage(err)
 			}
-			if opt.Mode, err = daemon.ParseMode(mode); err != nil {
-				return usage(err)
-			}
 			if err := rules.Validate(); err != nil {
 				return usage(err)
+			}
+			if !slices.Contains(daemonTargets, target) {
+				return usage(fmt.Errorf("--target %q: %s", target, alternatives(daemonTargets)))
 			}
 			opt.Rules, opt.Memory = rules, memory<<20
 			return a.daemon(cmd, opt, target)
@@ -58,9 +60,6 @@ with code 4.`,
 	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
 		panic("cmd: completion for a flag just defined")
 	}
-	f.StringVar(&mode, "mode", "tune", "how much it may do: off, use, advise, tune or frozen")
-	completeFlag(cmd, "mode", words("off", "use", "advise", "tune", "frozen"))
-	f.StringSliceVar(&opt.Frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer (the error of a wrong one names it)")
 	f.DurationVar(&opt.PerDay, "cpu-per-day", 30*time.Minute, "CPU time in any 24 hours, all cores together")
 	f.DurationVar(&opt.Step, "step", 20*time.Second, "how long a tune lasts at first; it doubles until something is decided")
 	f.DurationVar(&opt.Every, "check-every", 6*time.Hour, "how often to check what was learned")
@@ -71,9 +70,13 @@ with code 4.`,
 	f.BoolVar(&rules.OnBattery, "on-battery", false, "also work on a battery")
 	f.Uint64Var(&memory, "child-memory", 0, "most MiB that a step may take (default: half of what is available)")
 	f.StringVar(&opt.Lock, "host-lock", idle.DefaultLock(), "file whose lock makes this the one daemon of the host")
-	f.StringVar(&target, "target", "cpu", "what to measure on: cpu, cuda or auto")
+	f.StringVar(&target, "target", "cpu", "what to measure on: "+alternatives(daemonTargets))
+	completeFlag(cmd, "target", words(daemonTargets...))
 	return cmd
 }
+
+// daemonTargets are the values of --target: what a step can tune.
+var daemonTargets = []string{"cpu", "cuda", "auto"}
 
 func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) error {
 	if len(opt.Models) == 0 {
@@ -94,17 +97,22 @@ func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) erro
 		}
 	}
 	opt.Tuner, opt.Store, opt.Log = t, a.store, a.log
-	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--quiet"}
+	if target != "cpu" {
+		gpus, err := gpu.NewReader(gpu.ReaderOptions{})
+		if err != nil {
+			a.log.Warn().Msg("how busy the GPUs are cannot be told, so it keeps nobody away: " + err.Error())
+		} else {
+			defer gpus.Close()
+			opt.GPU = gpus.Utilization
+		}
+	}
+	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--mode", "tune", "--quiet"}
 	d, err := daemon.New(opt)
 	if err != nil {
-		return err
+		return usage(err)
 	}
-	err = d.Run(cmd.Context())
-	switch {
-	case errors.Is(err, idle.ErrHeld):
+	if err = d.Run(cmd.Context()); errors.Is(err, idle.ErrHeld) {
 		return coded{exitBusy, err}
-	case errors.Is(err, daemon.ErrFrozen):
-		return coded{exitUnverified, err}
 	}
 	return err
 }

@@ -58,6 +58,8 @@ var allowed = map[string][]string{
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 	"experiments/2026-11-noise":                {"bandit", "tuner", "tuner/measure", "experiments/replay"}, // tuner: its median
 	"experiments/2026-11-strategies":           {},
+	// It writes model files, as the tests of probe/model do.
+	"experiments/2026-11-llama-bench": {"probe/model", "probe/model/modeltest"},
 	// It records the spaces of the real tuner on the real target, and judges the searches of the tuner on them.
 	"experiments/2026-11-bitnet-spaces": {"probe", "probe/model", "kernels", "bandit", "tuner", "tuner/measure", "tuner/target", "experiments/replay"},
 }
@@ -74,7 +76,7 @@ var allowedInTests = map[string][]string{
 	"tuner/target":    {"cuda/sim"},
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
-	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "cuda/sim", "probe/model"}, // a simulated host with a card
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {
