@@ -211,6 +211,7 @@ func (r *tune) repack(ctx context.Context, layout kernels.Layout) float64 {
 	if !ok {
 		return 0
 	}
+	_, _ = measure.Rest(ctx) // an interrupted run settles, too
 	cost, err := p.Repack(ctx, layout)
 	if err != nil {
 		return 0

@@ -28,6 +28,9 @@ func (a *app) daemonVerb() *cobra.Command {
 process of the lowest priority: a tune that goes on where the last one stopped, or a check of what was learned against the
 default. Load that arrives ends the child within 100 ms. What is measured is kept.
 
+Where somebody else works, if only a little, a step works in bursts of some 10 ms that take --burst-share of the time, so that
+hardly a request of a service meets one. A tune then takes many hours, most of which it sleeps, holding its weights in memory.
+
 Modes: off does nothing; use measures nothing; advise checks and says what should be done; tune does it; frozen measures
 nothing, and ends with code 5 as soon as a config answers whose hash is not among --frozen.
 
@@ -67,6 +70,8 @@ with code 4.`,
 	f.StringVar(&hours, "hours", "", "hours of the day in which to work, local time, such as 22:00-06:00 (default: always)")
 	f.DurationVar(&rules.Quiet, "quiet-for", rules.Quiet, "how long the host must have been idle")
 	f.Float64Var(&rules.Utilization, "max-utilization", rules.Utilization, "share of the CPUs that others may use")
+	f.Float64Var(&rules.Idle, "idle-utilization", rules.Idle, "share of the CPUs up to which others' use means that nobody works; above it, work is done in bursts")
+	f.Float64Var(&rules.BurstShare, "burst-share", rules.BurstShare, "share of the time that bursts may take")
 	f.BoolVar(&rules.OnBattery, "on-battery", false, "also work on a battery")
 	f.Uint64Var(&memory, "child-memory", 0, "most MiB that a step may take (default: half of what is available)")
 	f.StringVar(&opt.Lock, "host-lock", idle.DefaultLock(), "file whose lock makes this the one daemon of the host")

@@ -255,6 +255,10 @@ func (d *Daemon) do(ctx context.Context, j job) {
 		return
 	}
 	cores := time.Duration(max(1, host.CPU.UsableCores))
+	light := d.gate.Light()
+	if light != "" && !j.check {
+		j.time = max(j.time, pacedStep)
+	}
 	wanted := 2 * cores * j.time // making the weights is in the time of a step, but a slow host may overrun it
 	reserved := min(wanted, d.ledger.Left())
 	if reserved < min(wanted, cores*leastCPU) {
@@ -272,10 +276,10 @@ func (d *Daemon) do(ctx context.Context, j job) {
 	if memory == 0 {
 		memory = memoryCap(host.Memory)
 	}
-	d.account(idle.Usage{Known: true})
-	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], fmt.Sprintf("%s: %s", j.model.name, j.why))
+	d.doing = fmt.Sprintf("%s: %s", j.model.name, j.why)
+	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], d.doing)
 	d.change(func(s *State) { s.Steps++ })
-	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check))
+	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check), "--paced")
 	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
 		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
 	})
