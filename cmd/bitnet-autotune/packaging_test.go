@@ -79,8 +79,8 @@ type daemonSet struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
 				Containers []struct {
-					Args         []string
-					Ports        []struct {
+					Args  []string
+					Ports []struct {
 						Name          string
 						ContainerPort int
 					}

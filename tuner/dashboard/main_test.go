@@ -153,6 +153,9 @@ func openTweaked(t *testing.T, store string, models []string, change func(*Optio
 		t.Fatal(<-ran)
 	}
 	go func() { served <- v.server.Serve(ctx) }()
+	for v.daemon.State().Phase == daemon.Stopped { // its loop begins at once
+		time.Sleep(time.Millisecond)
+	}
 	v.url = strings.TrimSuffix(v.server.URL(), "/")
 	text, err := readBounded(v.server.opt.TokenFile)
 	if err != nil {
