@@ -76,10 +76,10 @@ type answer struct {
 	tag    string
 }
 
-// notFound is an error that says of what there is nothing yet, or that there is no such thing.
-type notFound string
-
-func (e notFound) Error() string { return string(e) }
+// nothing is what is shown where there is nothing yet. It is no error: a browser would log it as one.
+type nothing struct {
+	None string `json:"none"`
+}
 
 // show sends a view.
 func (s *Server) show(v view) http.Handler {
@@ -90,10 +90,7 @@ func (s *Server) show(v view) http.Handler {
 			return
 		}
 		a, err := s.answer(r.Context(), v, model)
-		var none notFound
 		switch {
-		case errors.As(err, &none):
-			fail(w, http.StatusNotFound, err.Error())
 		case errors.Is(err, history.ErrBusy) || errors.Is(err, context.DeadlineExceeded):
 			w.Header().Set("Retry-After", "2")
 			fail(w, http.StatusServiceUnavailable, err.Error())
