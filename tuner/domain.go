@@ -120,7 +120,7 @@ func (p Problem) completed(c Config) Config {
 		c.Devices = []string{p.Card.UUID}
 	}
 	if p.Card != nil && p.Card.TotalBytes > 0 {
-		need := float64(p.layoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
+		need := float64(p.LayoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
 		c.GPUMemoryFraction = math.Ceil(need*1000) / 1000
 	}
 	return c

@@ -44,10 +44,12 @@ var allowed = map[string][]string{
 	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/engine", "tuner/idle"},
 	"tuner/idle":                {},
 	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
-	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
-	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
-	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
-	"cmd/bitnet-autotune":       {"*"},
+	// It shows facts and measurements in the words of the packages that they come from: the host, the models, the arms, the engines.
+	"tuner/dashboard":     {"probe/gpu", "probe/model", "kernels", "history", "tuner", "tuner/advisor", "tuner/daemon", "tuner/engine", "tuner/measure", "tuner/target"},
+	"tuner/device":        {"probe", "probe/gpu", "probe/model", "cuda/memory"},
+	"tuner/advisor":       {"probe", "probe/gpu", "probe/model"},
+	"tuner/placement":     {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
+	"cmd/bitnet-autotune": {"*"},
 
 	"experiments/score":  {},
 	"experiments/replay": {"bandit", "history/t4", "experiments/score"},

@@ -75,6 +75,7 @@ func isolate(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("BITNET_AUTOTUNE_LISTEN", "off")        // the port may be somebody else's
 	env.Setenv("BITNET_AUTOTUNE_FLEET_TIMEOUT", "20s") // a disk may be busy
 	sources, err := filepath.Abs("../..")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -36,6 +37,7 @@ type saved struct {
 	Next      time.Time                   `json:"next_check"`
 	Retune    string                      `json:"retune"` // why it is to be tuned anew; "" = it is not
 	Verdict   string                      `json:"verdict"`
+	Past      []Check                     `json:"past"`
 }
 
 // sentinelName is the file of a store in which the checks of a model are kept. A model may be a path.
@@ -173,6 +175,7 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 		shown.Drift = max(shown.Drift, watched.Sum)
 	}
 	d.change(func(s *State) {
+		d.past[m.name] = slices.Clone(m.saved.Past)
 		for i := range s.Models {
 			if s.Models[i].Name == m.name {
 				s.Models[i] = shown
@@ -310,14 +313,17 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 	}
 	for _, c := range v.Regimes {
 		if c.Verdict == tuner.Failed && c.Reason != "" { // wrong, or it cannot even be run
+			d.note(m, c)
 			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason))
 			return nil
 		}
 		watched := m.saved.Detectors[c.Regime]
+		alarm := watched != nil && watched.Add(c.Ratio)
+		d.note(m, c)
 		if watched == nil {
 			continue
 		}
-		if watched.Add(c.Ratio) {
+		if alarm {
 			d.drifted(ctx, m, c.Regime, *watched)
 			return nil
 		}
