@@ -2,20 +2,20 @@
 
 import { h, fill } from "./dom.js";
 import { Refused, get, listen, modelPath, post, token } from "./api.js";
-import { badge, source, tick, verdict } from "./parts.js";
+import { badge, empty, source, tick, verdict } from "./parts.js";
 import { relative, times } from "./format.js";
-import { now } from "./panel/now.js";
-import { host } from "./panel/host.js";
-import { answer } from "./panel/answer.js";
-import { certificate } from "./panel/certificate.js";
-import { convergence } from "./panel/convergence.js";
-import { space } from "./panel/space.js";
-import { kernels } from "./panel/kernels.js";
-import { timeline } from "./panel/timeline.js";
-import { advice } from "./panel/advice.js";
-import { fleet } from "./panel/fleet.js";
-import { engines } from "./panel/engines.js";
-import { events } from "./panel/events.js";
+import { now } from "./panel_now.js";
+import { host } from "./panel_host.js";
+import { answer } from "./panel_answer.js";
+import { certificate } from "./panel_certificate.js";
+import { convergence } from "./panel_convergence.js";
+import { space } from "./panel_space.js";
+import { kernels } from "./panel_kernels.js";
+import { timeline } from "./panel_timeline.js";
+import { advice } from "./panel_advice.js";
+import { fleet } from "./panel_fleet.js";
+import { engines } from "./panel_engines.js";
+import { events } from "./panel_events.js";
 import { confirmAct, askToken } from "./dialog.js";
 
 const places = { top: [now, host], model: [answer, certificate, convergence, space, kernels, timeline, advice], bottom: [fleet, engines, events] };
@@ -44,15 +44,18 @@ function draw(panel) {
   const section = document.getElementById(panel.id), body = section.querySelector(".body");
   const { data, problem, at } = known.get(panel.id);
   const said = section.querySelector(".problem");
-  said.hidden = !problem || problem.expected;
-  fill(said, problem && !problem.expected ? `${data ? `Not brought up to date since ${relative(at)}` : "Not available"}: ${problem.message}` : []);
+  const trouble = problem ? `${data ? `Not brought up to date since ${relative(at)}` : "Not available"}: ${problem}` : data?.damage && `Not everything could be read: ${data.damage}`;
+  said.hidden = !trouble;
+  fill(said, trouble);
   section.setAttribute("aria-busy", String(!data && !problem));
   try {
-    if (data) {
+    if (data?.none) {
+      fill(body, empty(data.none));
+    } else if (data) {
       fill(body, panel.render(data, view));
       panel.after?.(body, data, view);
     } else if (problem) {
-      fill(body, h("p", { class: "empty" }, problem.expected ? problem.message : ""));
+      fill(body);
     }
   } catch (error) {
     console.error(error);
@@ -68,13 +71,11 @@ async function load(panel) {
   try {
     const data = await get(panel.path(encodeURIComponent(model)));
     if (entry.asked !== asked) return;
-    Object.assign(entry, { data, problem: null, at: new Date().toISOString() });
+    Object.assign(entry, { data, problem: null, at: data.as_of });
   } catch (error) {
     if (entry.asked !== asked) return;
     if (!(error instanceof Refused)) throw error;
-    // 404 of a model's part: there is nothing yet, which is no fault.
-    entry.problem = { message: error.message, expected: error.status === 404 && places.model.includes(panel) };
-    if (entry.problem.expected) entry.data = undefined;
+    entry.problem = error.message;
     if (error.status === 401) lock();
   }
   draw(panel);
@@ -86,16 +87,15 @@ async function loadState() {
   } catch (error) {
     if (error.status === 401) lock();
     for (const panel of [now, events]) {
-      known.get(panel.id).problem = { message: error.message };
+      known.get(panel.id).problem = error.message;
       draw(panel);
     }
   }
 }
 
-// take takes a state of the daemon in. The stream sends it without the events, which it sends one by one.
+// take takes a state of the daemon in.
 function take(state) {
   const before = view.state;
-  state.events ??= before?.events ?? [];
   view.state = state;
   for (const panel of [now, events]) Object.assign(known.get(panel.id), { data: state, problem: null, at: state.at });
   draw(now);
@@ -134,21 +134,25 @@ async function refresh() {
   await Promise.all([host, fleet, engines].map(load).concat(refreshModel()));
 }
 
-let due;
+const refreshStored = () => !document.hidden && Promise.all([refreshModel(), ...[fleet, engines].map(load)]);
 
-// soon asks for a model's parts once what has changed has had the time to change.
-function soon() {
-  clearTimeout(due);
-  due = setTimeout(() => {
-    refreshModel();
-    [fleet, engines].forEach(load);
-  }, 300);
+let due = null, last;
+
+// changed asks for what comes from the store. A run writes many times a second, and the daemon keeps its answers for a
+// moment: so not more often than now and then, and once more when it has become quiet. A page nobody sees asks for nothing.
+function changed() {
+  due ??= setTimeout(() => {
+    due = null;
+    refreshStored();
+  }, view.state?.phase === "measuring" ? 3000 : 1200);
+  clearTimeout(last);
+  last = setTimeout(refreshStored, 5000);
 }
 
 function heard(name, data) {
-  if (name === "state") take(data);
-  if (name === "changed" && (!data.model || data.model === view.model)) soon();
-  if (name === "log" && view.state) {
+  if (name === "state") take({ ...data, events: view.state?.events ?? [] }); // its events come one by one
+  if (name === "changed" && (!data.model || data.model === view.model)) changed();
+  if (name === "log" && view.state && !view.state.events.some((e) => e.at === data.at && e.what === data.what && e.model === data.model)) {
     view.state.events = [...view.state.events, data].slice(-100);
     draw(events);
   }
@@ -206,7 +210,7 @@ async function act(what) {
   if (!done) return;
   say(`${model}: ${done}`);
   await loadState();
-  soon();
+  await refreshModel();
 }
 
 function begin() {

@@ -38,6 +38,7 @@ export function fill(parent, ...nodes) {
     const key = node.dataset?.key;
     while (at?.dataset?.key && at.dataset.key !== key && !kept.has(at.dataset.key)) at = drop(at);
     const old = key ? keyed.get(key) : at && !at.dataset?.key ? at : null;
+    keyed.delete(key);
     if (!old || old.nodeName !== node.nodeName) {
       parent.insertBefore(node, at);
       continue;

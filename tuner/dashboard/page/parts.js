@@ -110,13 +110,20 @@ export function choice(name, legend, options, chosen) {
 }
 
 const regimeNames = { decode: "decode", small_batch: "batch of 8", prefill: "prefill" };
+
+// on is a regime on a target: what can be compared with each other. The CPU goes without saying.
+export const on = (regime, target) => (target && target !== "cpu" ? `${regime} on ${target}` : regime);
+
 // inOrder are the names without repetition, in the order in which regimes are tuned, others after them.
 export function inOrder(names) {
-  const rank = (r) => (r in regimeNames ? Object.keys(regimeNames).indexOf(r) : 99);
+  const rank = (r) => Object.keys(regimeNames).findIndex((name) => r.startsWith(name)) + (r.includes(" on ") ? 10 : 0);
   return [...new Set(names)].sort((a, b) => rank(a) - rank(b));
 }
 
-export const regimeName = (r) => regimeNames[r] ?? words(r);
+export function regimeName(r) {
+  const [name, ...target] = r.split(" on ");
+  return [regimeNames[name] ?? words(name), ...target].join(" on ");
+}
 
 // setting is how an arm is run, in short: "4x1, 2 threads, prefetch 8192".
 export function setting(a) {

@@ -1,8 +1,8 @@
 // What a model runs with here, and what an operator can do about it.
 
-import { h } from "../dom.js";
-import { bar, facts, regimeName, setting, source, table, verdict, versus, when } from "../parts.js";
-import { bytes, count, digits } from "../format.js";
+import { h } from "./dom.js";
+import { bar, facts, regimeName, setting, source, table, verdict, versus, when } from "./parts.js";
+import { bytes, count, digits } from "./format.js";
 
 export const answer = {
   id: "answer", title: "Learned config", path: (model) => `models/${model}/plan`, size: "wide",

@@ -1,7 +1,7 @@
 // What the daemon did and noticed, newest first.
 
-import { h } from "../dom.js";
-import { badge, empty, table, when } from "../parts.js";
+import { h } from "./dom.js";
+import { badge, empty, table, when } from "./parts.js";
 
 const levels = { info: ["info", "info"], warn: ["warn", "warning"], error: ["bad", "error"] };
 

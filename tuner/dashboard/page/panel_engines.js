@@ -1,8 +1,8 @@
 // Configs of other people's engines, learned through their own programs.
 
-import { h } from "../dom.js";
-import { empty, table, verdict, versus, when } from "../parts.js";
-import { tokens } from "../format.js";
+import { h } from "./dom.js";
+import { empty, table, verdict, versus, when } from "./parts.js";
+import { tokens } from "./format.js";
 
 export const engines = {
   id: "engines", title: "Engines", path: () => "engines", size: "half",

@@ -1,8 +1,8 @@
 // What the daemon does now, and why.
 
-import { h } from "../dom.js";
-import { bar, facts, badge, when } from "../parts.js";
-import { count, percent, seconds } from "../format.js";
+import { h } from "./dom.js";
+import { bar, facts, badge, when } from "./parts.js";
+import { count, percent, seconds } from "./format.js";
 
 const phases = {
   waiting: ["still", "Waiting"],

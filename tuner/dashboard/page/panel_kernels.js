@@ -1,8 +1,8 @@
 // What every kernel reached, against what this host can do at all.
 
-import { h } from "../dom.js";
-import { badge, bar, empty, inOrder, regimeName, setting, table } from "../parts.js";
-import { byteRate, count, digits, opRate, percent, tokens, words } from "../format.js";
+import { h } from "./dom.js";
+import { badge, bar, empty, inOrder, on, regimeName, table } from "./parts.js";
+import { byteRate, count, opRate, percent, tokens, words } from "./format.js";
 
 export const kernels = {
   id: "kernels", title: "Kernels under the roofs", path: (model) => `models/${model}/kernels`, size: "full",
@@ -11,10 +11,11 @@ export const kernels = {
     const longest = Math.max(1, ...d.rows.map((r) => r.fraction_of_limit)); // a cache may give more than memory can
     return [
       h("p", { class: "soft" }, limits(d)),
-      table("The best setting of each kernel, by regime", [["kernel"], ["setting"], ["rate", "number"], ["work", "number"], ["of the limit", "roof"], ["samples", "number"]],
+      table("The best setting of each kernel, by regime", [["kernel"], ["best setting"], ["rate", "number"], ["weights read or work done", "number"], ["of the limit", "roof"], ["samples", "number"], ["settings tried", "number"]],
         groups(d.rows).map(([regime, rows]) => h("tbody", { "data-key": regime },
-          h("tr", { class: "group" }, h("th", { scope: "colgroup", colspan: "6" }, regimeName(regime))),
+          h("tr", { class: "group" }, h("th", { scope: "colgroup", colspan: "7" }, regimeName(regime))),
           rows.map((r) => row(r, longest))))),
+      d.note && h("p", { class: "soft" }, d.note),
     ];
   },
 };
@@ -27,16 +28,15 @@ function limits(d) {
 }
 
 function groups(rows) {
-  return inOrder(rows.map((r) => r.regime)).map((regime) => [regime, rows.filter((r) => r.regime === regime).sort((a, b) => b.tokens_per_second - a.tokens_per_second)]);
+  return inOrder(rows.map((r) => on(r.regime, r.target))).map((regime) => [regime, rows.filter((r) => on(r.regime, r.target) === regime).sort((a, b) => b.tokens_per_second - a.tokens_per_second)]);
 }
 
 function row(r, longest) {
-  const share = r.fraction_of_limit > 0;
-  return h("tr", { "data-key": r.kernel },
+    return h("tr", { "data-key": r.kernel },
     h("th", { scope: "row" }, h("code", {}, r.kernel), r.serving && badge("good", "serves"), r.default && badge("still", "default")),
-    h("td", {}, r.blocking ? setting(r) : r.label),
+    h("td", {}, r.label.replace(r.kernel, "")),
     h("td", { class: "number" }, r.tokens_per_second > 0 ? tokens(r.tokens_per_second) : words(r.status)),
     h("td", { class: "number" }, r.regime === "decode" ? byteRate(r.bytes_per_second) : opRate(r.ops_per_second)),
-    h("td", { class: "roof" }, share ? [bar(r.fraction_of_limit / longest, `${percent(r.fraction_of_limit)} of the ${r.limit} limit`, "", 1 / longest), h("span", { class: "figure" }, percent(r.fraction_of_limit))] : h("span", { class: "soft" }, "no limit measured")),
-    h("td", { class: "number" }, digits(r.samples)));
+    h("td", { class: "roof" }, r.fraction_of_limit > 0 ? [bar(r.fraction_of_limit / longest, `${percent(r.fraction_of_limit)} of the ${r.limit} limit`, "", 1 / longest), h("span", { class: "figure" }, percent(r.fraction_of_limit))] : h("span", { class: "soft" }, "no limit measured")),
+    h("td", { class: "number" }, count(r.samples)), h("td", { class: "number" }, count(r.arms)));
 }

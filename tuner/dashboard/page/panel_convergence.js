@@ -1,9 +1,9 @@
 // How fast the running and the past tunes came to their answers.
 
-import { h, s } from "../dom.js";
-import { choice, empty, inOrder, regimeName, table, verdict, when } from "../parts.js";
-import { count, digits, seconds, times } from "../format.js";
-import { mark, plot, show, steps } from "../chart.js";
+import { h, s } from "./dom.js";
+import { badge, choice, empty, inOrder, on, regimeName, table, verdict, when } from "./parts.js";
+import { count, digits, seconds, times } from "./format.js";
+import { mark, plot, show, steps } from "./chart.js";
 
 export const convergence = {
   id: "convergence", title: "Convergence", path: (model) => `models/${model}/convergence`, size: "half",
@@ -31,12 +31,12 @@ export const convergence = {
   },
 };
 
-const regimesOf = (d) => inOrder(d.runs.flatMap((r) => r.regimes.map((g) => g.regime)));
+const regimesOf = (d) => inOrder(d.runs.flatMap((r) => r.regimes.map((g) => on(g.regime, r.target))));
 
 // curvesOf are the runs that measured a regime, the newest first.
 function curvesOf(runs, regime, axis) {
-  return runs.flatMap((run) => run.regimes.filter((g) => g.regime === regime && g.points.length > 0).map((g) => ({
-    run, reference: g.reference ?? "default",
+  return runs.flatMap((run) => run.regimes.filter((g) => on(g.regime, run.target) === regime && g.points.length > 0).map((g) => ({
+    run, reference: g.reference,
     points: g.points.map((p) => ({ ...p, at: axis === "seconds" ? p.seconds : p.evaluation })),
   })));
 }
@@ -60,7 +60,7 @@ function picture(curves, axis, width, height) {
       ? mark("small", "arm", X(p.at), Y(p.ratio), `${p.label}: ${times(p.ratio)}`)
       : mark("cross", "bad", X(p.at), Y(0) - 8, `${p.label}: ${p.status}`))),
     s("path", { class: "curve newest", d: steps(line(curves[0]), X, Y) }),
-    mark("dot", curves[0].run.finished ? "end" : "end running", X(curves[0].points.at(-1).at), Y(curves[0].points.at(-1).best), `best so far: ${times(curves[0].points.at(-1).best)}`),
+    mark("dot", curves[0].run.running ? "end running" : "end", X(curves[0].points.at(-1).at), Y(curves[0].points.at(-1).best), `best so far: ${times(curves[0].points.at(-1).best)}`),
   ]);
 }
 
@@ -70,6 +70,6 @@ function runs(curves) {
   return table("Runs", [["begun"], ["objective"], ["evaluations", "number"], ["time", "number"], ["best so far", "number"], ["verdict"]], h("tbody", {}, curves.map((c) => {
     const last = c.points.at(-1);
     return h("tr", { "data-key": c.run.run }, h("th", { scope: "row" }, when(c.run.started)), h("td", {}, c.run.objective), h("td", { class: "number" }, count(last.evaluation)),
-      h("td", { class: "number" }, seconds(last.seconds)), h("td", { class: "number" }, last.best > 0 ? times(last.best) : "none"), h("td", {}, c.run.finished ? verdict(c.run.verdict) : "running"));
+      h("td", { class: "number" }, seconds(last.seconds)), h("td", { class: "number" }, last.best > 0 ? times(last.best) : "none"), h("td", {}, c.run.running ? badge("good", "running") : c.run.finished ? verdict(c.run.verdict) : "cut short"));
   })));
 }

@@ -1,8 +1,8 @@
 // What the advisor says of the config that answers.
 
-import { h } from "../dom.js";
-import { badge, empty } from "../parts.js";
-import { digits, words } from "../format.js";
+import { h } from "./dom.js";
+import { badge, empty } from "./parts.js";
+import { digits, words } from "./format.js";
 
 const impacts = { critical: "bad", high: "warn", medium: "info", low: "still" };
 

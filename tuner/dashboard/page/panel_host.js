@@ -1,8 +1,8 @@
 // The host and its limits.
 
-import { h } from "../dom.js";
-import { badge, facts } from "../parts.js";
-import { bytes, byteRate, cacheBytes, count, digits, percent } from "../format.js";
+import { h } from "./dom.js";
+import { badge, facts } from "./parts.js";
+import { bytes, byteRate, cacheBytes, count, digits, percent } from "./format.js";
 
 export const host = {
   id: "host", title: "Host and limits", path: () => "host", size: "half",

@@ -1,13 +1,14 @@
 // What was decided, checked, pinned and taken back, over time.
 
-import { h, s } from "../dom.js";
-import { badge, empty, regimeName, table, verdict, versus, when } from "../parts.js";
-import { digits, exact, times } from "../format.js";
-import { mark, plot, show, scale } from "../chart.js";
+import { h, s } from "./dom.js";
+import { badge, empty, regimeName, table, verdict, versus, when } from "./parts.js";
+import { digits, exact, times } from "./format.js";
+import { mark, plot, show, scale } from "./chart.js";
 
 const kinds = {
   tune: ["info", "tuned", "diamond"],
-  publish: ["good", "published", "square"],
+  compare: ["info", "compared", "diamond"],
+  publish: ["good", "came from the fleet", "square"],
   check: ["still", "checked", "dot"],
   pin: ["pin", "pinned", "down"],
   unpin: ["pin", "unpinned", "down"],
@@ -24,7 +25,7 @@ export const timeline = {
     const checks = list.filter((e) => e.kind === "check");
     return [
       h("figure", { class: "plot", "data-key": "plot" }, s("svg", { role: "img", "aria-label": `${list.length} entries, ${checks.length} of them checks` + (checks[0] ? `, the last ${times(checks[0].ratio?.estimate ?? 0)} the default` : "") })),
-      h("p", { class: "legend" }, h("span", { class: "key dot" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "published"),
+      h("p", { class: "legend" }, h("span", { class: "key dot" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
         h("span", { class: "key down" }, "pin, unpin"), h("span", { class: "key cross" }, "rollback"), h("span", { class: "key drift" }, "drift statistic, with its limit")),
       table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), { class: "long" }),
     ];

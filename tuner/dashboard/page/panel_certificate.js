@@ -1,8 +1,8 @@
 // The verdict of the last tune with its evidence, and what it does not say.
 
-import { h } from "../dom.js";
-import { facts, regimeName, setting, table, verdict, versus, when } from "../parts.js";
-import { byteRate, bytes, count, percent, seconds, times, tokens, words } from "../format.js";
+import { h } from "./dom.js";
+import { facts, regimeName, setting, table, verdict, versus, when } from "./parts.js";
+import { byteRate, bytes, count, percent, seconds, times, tokens, words } from "./format.js";
 
 export const certificate = {
   id: "certificate", title: "Certificate", path: (model) => `models/${model}/certificate`, size: "wide",
