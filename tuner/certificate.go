@@ -56,18 +56,20 @@ type Rated struct {
 }
 
 func (r *Rated) rate(regime target.Regime, nsPerToken float64) {
-	if nsPerToken <= 0 {
-		return
+	if nsPerToken > 0 {
+		*r.of(regime) = 1e9 / nsPerToken
 	}
-	rate := 1e9 / nsPerToken
+}
+
+// of is the rate of a regime.
+func (r *Rated) of(regime target.Regime) *float64 {
 	switch regime {
 	case target.Decode:
-		r.Decode = rate
+		return &r.Decode
 	case target.SmallBatch:
-		r.SmallBatch = rate
-	case target.Prefill:
-		r.Prefill = rate
+		return &r.SmallBatch
 	}
+	return &r.Prefill
 }
 
 // Ratio is default cost over best cost (above 1 the best is faster) with its interval; Low and High are 0 where there

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -146,6 +147,11 @@ func (p Problem) validate(c Config) error {
 // one: costs are ratios to the yardstick, so another one is another scale.
 func (p Problem) key(yardstick target.Arm) string {
 	return p.domain().signature() + "/" + shortHash(armJSON(yardstick))
+}
+
+// Yardstick reports whether the costs of records with a signature are ratios to an arm.
+func Yardstick(signature string, a target.Arm) bool {
+	return strings.HasSuffix(signature, "/"+shortHash(armJSON(a)))
 }
 
 // identity is what makes the machine the one that something was learned on: on a GPU, also that.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -86,8 +87,11 @@ type EngineCertificate struct {
 	SpaceSize   int                 `json:"space_size"` // settings there are
 	Elapsed     float64             `json:"elapsed_seconds"`
 	Budget      float64             `json:"budget_seconds"`
-	Search      *engine.Certificate `json:"search"`
+	Search      *engine.Certificate `json:"search,omitempty"` // nil where another host measured
 	Warnings    []string            `json:"warnings"`
+	Fleet       string              `json:"fleet,omitempty"` // what became of the result in the fleet
+	// Received says how a plan was checked here that another host proved; nil where this host did.
+	Received *Received `json:"received,omitempty"`
 }
 
 // TuneEngine tunes a program that is not ours, with a model file: it looks for the flags with which a request takes least,
@@ -105,19 +109,20 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 		return nil, err
 	}
 	defer unlock()
+	if r.program, err = engine.Program(ctx, r.command()); err != nil && t.opt.Fleet != nil {
+		r.warn("not to be shared: " + err.Error())
+	}
 	if r.store != nil {
 		if err := r.store.PutRun(ctx, r.entry(nil, nil)); err != nil {
 			return nil, err
 		}
 	}
-	search, err := engine.Search(ctx, r.bench, engine.Options{
-		Budget: r.asked.Time, Runs: b.Runs, Seed: b.Seed, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
-	})
+	search, err := engine.Search(ctx, r.bench, r.options(r.asked.Time))
 	if err != nil && (search == nil || ctx.Err() == nil) {
 		return nil, errors.Join(err, r.keepRuns(search))
 	}
 	cert := r.engineCertificate(search)
-	return cert, r.keepEngine(cert)
+	return cert, r.keepEngine(ctx, cert)
 }
 
 // engineRun is one run on an engine.
@@ -126,8 +131,28 @@ type engineRun struct {
 	asked EngineBudget
 	host  probe.Host
 	model engineModel
+	cores int // that may be used
 	bench engine.Engine
 	count int
+	// identity is the host's, with its GPUs: an engine may use them of its own accord.
+	identity map[string]string
+	// program stands for what is measured (engine.Program); "" unknown.
+	program string
+}
+
+// options are those of a search or a check within a budget.
+func (r *engineRun) options(budget time.Duration) engine.Options {
+	return engine.Options{
+		Budget: budget, Runs: r.asked.Runs, Seed: r.asked.Seed, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
+	}
+}
+
+// command is the program that is measured.
+func (r *engineRun) command() string {
+	if e, ok := r.bench.(*engine.Exec); ok {
+		return e.Command(nil).Path
+	}
+	return r.asked.Command
 }
 
 // engineModel is a model as an engine's results depend on it: the file and not only its shapes.
@@ -189,27 +214,47 @@ func (t *Tuner) newEngineRun(ctx context.Context, model string, b EngineBudget) 
 	now := t.opt.Now()
 	r := &engineRun{
 		tune:  &tune{tuner: t, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)},
-		asked: b, host: host, model: m,
+		asked: b, host: host, model: m, identity: engineIdentity(host, t.survey(ctx)),
 	}
+	r.cores = cores
+	r.bench, err = r.engine(b)
+	return r, err
+}
+
+// engine is what is measured for a request.
+func (r *engineRun) engine(b EngineBudget) (engine.Engine, error) {
 	if b.Engine == Exec {
-		spec, err := engine.ReadSpec(m.path)
-		r.bench = &engine.Exec{Spec: spec}
-		return r, err
+		if r.model.bytes > engineModelBytes { // of which the fingerprint would not be of all
+			return nil, fmt.Errorf("tune: spec %s: %d bytes: want at most %d", r.model.path, r.model.bytes, engineModelBytes)
+		}
+		spec, err := engine.ReadSpec(r.model.path)
+		return &engine.Exec{Spec: spec}, err
 	}
 	bench := &engine.LlamaBench{
-		Path: b.Command, Model: m.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
+		Path: b.Command, Model: r.model.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
 		Limits: engine.Limits{
-			Cores: cores, NUMANodes: host.CPU.NUMANodes, ModelBytes: m.bytes, MemoryBytes: host.Memory.LimitBytes, Allow: b.Allow,
-			Masks: coreMasks(host.CPU),
+			Cores: r.cores, NUMANodes: r.host.CPU.NUMANodes, ModelBytes: r.model.bytes, MemoryBytes: r.host.Memory.LimitBytes, Allow: b.Allow,
+			Masks: coreMasks(r.host.CPU),
 		},
 	}
-	r.bench = bench
-	if b.GEMMConfig != "" {
-		cache, err := t.buildCache()
-		r.bench = &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}
-		return r, err
+	if b.GEMMConfig == "" {
+		return bench, nil
 	}
-	return r, nil
+	cache, err := r.tuner.buildCache()
+	return &engine.Compiled{LlamaBench: bench, Header: b.GEMMConfig, Build: b.Build, Cache: cache, BuildLimit: b.Time / 4}, err
+}
+
+// engineIdentity is what makes a host the one on which an engine was tuned.
+func engineIdentity(host probe.Host, found gpu.Survey) map[string]string {
+	identity := fields(host.Identity())
+	var names []string
+	for _, g := range found.GPUs {
+		names = append(names, g.Name)
+	}
+	if slices.Sort(names); len(names) > 0 {
+		identity["gpus"] = strings.Join(names, ", ")
+	}
+	return identity
 }
 
 // buildCache is where engines are built: in the store, or where nothing is kept in a directory of the system's for such.
@@ -275,7 +320,7 @@ func (r *engineRun) target() string { return EngineTarget + r.asked.Engine }
 
 func (r *engineRun) learnedPlan(c *engine.Certificate, plan engine.Plan) engine.Learned {
 	l := engine.Learned{
-		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
+		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Program: r.program, Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
 	}
 	if e, ok := r.bench.(*engine.Exec); ok {
 		command := e.Command(plan[engine.FigureRegime])
@@ -380,30 +425,46 @@ func (r *engineRun) keepRuns(c *engine.Certificate) error {
 }
 
 // keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.
-func (r *engineRun) keepEngine(cert *EngineCertificate) error {
+func (r *engineRun) keepEngine(ctx context.Context, cert *EngineCertificate) error {
+	learned, err := r.learnedEngine(cert)
+	if err != nil {
+		return err
+	}
+	if learned != nil && r.tuner.opt.Fleet != nil && ctx.Err() == nil {
+		r.giveEngine(cert, *learned)
+	}
 	cert.Warnings = append(cert.Warnings, r.warnings...)
 	if r.store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	keeping, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
 	proof, err := json.Marshal(cert)
 	if err != nil {
 		return fmt.Errorf("tune: certificate: %w", err)
 	}
-	failed := []error{r.keepRuns(cert.Search), r.store.PutRun(ctx, r.entry(cert, proof))}
-	if cert.Verdict != measure.Inconclusive && r.asked.MaxThreads == 0 {
-		config, err := json.Marshal(cert.Best.Config)
-		if err != nil {
-			return fmt.Errorf("tune: config: %w", err)
-		}
-		failed = append(failed, r.store.Publish(ctx, history.Learned{
-			Host: cert.Fingerprint, Model: r.model.fingerprint, ModelName: r.model.name, Target: cert.Target, Objective: cert.Objective, Signature: cert.Best.Config.Build,
-			Identity: fields(r.host.Identity()), Envelope: fields(r.host.Envelope()), Condition: fields(r.host.Condition()),
-			Config: config, Certificate: proof, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations,
-		}))
+	failed := []error{r.keepRuns(cert.Search), r.store.PutRun(keeping, r.entry(cert, proof))}
+	if learned != nil {
+		learned.Certificate = proof
+		failed = append(failed, r.store.Publish(keeping, *learned))
 	}
-	return errors.Join(append(failed, r.store.Upkeep(ctx))...)
+	return errors.Join(append(failed, r.store.Upkeep(keeping))...)
+}
+
+// learnedEngine is what a run proved, but for its certificate; nil where it proved nothing, or not for all of this host.
+func (r *engineRun) learnedEngine(cert *EngineCertificate) (*history.Learned, error) {
+	if cert.Verdict == measure.Inconclusive || r.asked.MaxThreads > 0 {
+		return nil, nil
+	}
+	config, err := json.Marshal(cert.Best.Config)
+	if err != nil {
+		return nil, fmt.Errorf("tune: config: %w", err)
+	}
+	return &history.Learned{
+		Host: cert.Fingerprint, Model: r.model.fingerprint, ModelName: r.model.name, Target: cert.Target, Objective: cert.Objective, Signature: cert.Best.Config.Build,
+		Identity: r.identity, Envelope: fields(r.host.Envelope()), Condition: fields(r.host.Condition()),
+		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations,
+	}, nil
 }
 
 // EnginePlan is how an engine should run a model here, and how that is known.
@@ -422,8 +483,9 @@ type EnginePlan struct {
 }
 
 // PlanEngine answers how an engine should run a model file on this host, from what was learned. Like Plan it never
-// measures and never opens the database. Of several builds and requests that were tuned the newest answers, and the
-// reason names it. What was learned under other limits (cores, memory) is not used: thread counts are what it is about.
+// measures and never opens the database, and it starts no program. Of several builds and requests that were tuned here the newest
+// answers, and the reason names it; where none was, what hosts of this class proved and this one checked. What was learned under
+// other limits (cores, memory) is not used: thread counts are what it is about.
 func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
 	if !slices.Contains(Engines(), name) {
 		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
@@ -445,37 +507,89 @@ func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan,
 	if snapshot == nil {
 		return p, nil
 	}
-	var newest *history.Learned
-	for _, l := range snapshot.Learned {
-		if l.Host != p.Fingerprint || l.Model != m.fingerprint || l.Target != p.Target {
-			continue
-		}
-		if changed := differing(fields(host.Envelope()), l.Envelope); len(changed) > 0 {
-			p.Reason += "; what was learned with another " + strings.Join(changed, ", ") + " is passed over"
-			continue
-		}
-		if newest == nil || l.MeasuredAt.After(newest.MeasuredAt) {
-			newest = &l
+	best := engineLearned{}
+	for _, l := range learnedOfEngine(snapshot, host, m, p.Target) {
+		switch {
+		case l.objection != "":
+			p.Reason += "; " + l.objection
+		case best.plan.Source == "" || l.before(best):
+			best = l
 		}
 	}
-	if newest == nil {
+	if best.plan.Source == "" {
 		return p, nil
 	}
-	return p.from(*newest)
+	best.plan.Model, best.plan.Fingerprint, best.plan.Target = p.Model, p.Fingerprint, p.Target
+	return best.plan, nil
 }
 
-// from fills a plan from what was learned.
-func (p EnginePlan) from(l history.Learned) (EnginePlan, error) {
-	var cert EngineCertificate
-	if err := errors.Join(json.Unmarshal(l.Config, &p.Config), json.Unmarshal(l.Certificate, &cert)); err != nil {
-		p.Reason = "a learned config does not parse: " + err.Error()
-		return p, nil
+// engineLearned is what was learned of an engine, as a plan.
+type engineLearned struct {
+	entry     history.Learned
+	cert      EngineCertificate
+	plan      EnginePlan
+	objection string // why it is no answer
+}
+
+// before reports whether l answers rather than other: what was measured here, then what is newer.
+func (l engineLearned) before(other engineLearned) bool {
+	if l.plan.Source != other.plan.Source {
+		return l.plan.Source == Measured
 	}
-	p.Source, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, l.MeasuredAt, l.Evaluations, cert.Ratio, &cert
-	p.Reason = fmt.Sprintf("measured on %s for %s with build %s of %s", l.MeasuredAt.Local().Format(time.DateOnly), l.Objective, l.Signature, p.Config.Engine)
-	if cert.Verdict == measure.Keep {
+	return l.entry.MeasuredAt.After(other.entry.MeasuredAt)
+}
+
+// learnedOfEngine is what is known of an engine with a model on a host. Of what was received, the last check of a config counts.
+func learnedOfEngine(snapshot *history.Snapshot, host probe.Host, m engineModel, target string) (list []engineLearned) {
+	last := map[string]int{} // received config of a program -> its place in the list
+	for _, entry := range snapshot.Learned {
+		if entry.Host != host.Fingerprint() || entry.Model != m.fingerprint || entry.Target != target {
+			continue
+		}
+		l := engineLearned{entry: entry}
+		changed := differing(fields(host.Envelope()), entry.Envelope)
+		l.read(changed)
+		if r := l.cert.Received; r != nil && len(changed) == 0 {
+			config := entry.Signature + " " + r.Config
+			if at, known := last[config]; known {
+				if list[at].cert.Received.CheckedAt.Before(r.CheckedAt) {
+					list[at] = l
+				}
+				continue
+			}
+			last[config] = len(list)
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// read makes a plan of an entry, or says why it is none. changed are the limits that differ.
+func (l *engineLearned) read(changed []string) {
+	if err := errors.Join(json.Unmarshal(l.entry.Config, &l.plan.Config), json.Unmarshal(l.entry.Certificate, &l.cert)); err != nil {
+		l.objection = "a learned config does not parse: " + err.Error()
+		return
+	}
+	e, p, r := l.entry, &l.plan, l.cert.Received
+	measured := fmt.Sprintf("measured on %s for %s with build %s of %s", e.MeasuredAt.Local().Format(time.DateOnly), e.Objective, p.Config.Build, p.Config.Engine)
+	if r != nil {
+		measured = r.sentence(measured)
+	}
+	if len(changed) > 0 {
+		l.objection = "what was learned with another " + strings.Join(changed, ", ") + " is passed over"
+		return
+	}
+	p.Source, p.Reason, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, measured, e.MeasuredAt, e.Evaluations, l.cert.Ratio, &l.cert
+	if r != nil {
+		p.Source, p.Ratio = NearHost, engine.Ratio{} // which another host measured
+	}
+	switch {
+	case r != nil && r.Verdict == Failed:
+		l.objection = "passed over: " + measured
+	case r != nil && r.Verdict == Proposed:
+		l.objection = measured
+	case l.cert.Verdict == measure.Keep:
 		p.Reason += ": the engine's own settings are as good as anything found"
 	}
 	p.Flags = append([]string{}, p.Config.Server()...)
-	return p, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
@@ -75,50 +76,46 @@ var errNoFleet = errors.New("no fleet to share with: set Options.Fleet")
 // Shared says what became of a learned config that was offered to the fleet.
 type Shared struct {
 	Model     string        `json:"model"` // its name, else its fingerprint
+	Target    string        `json:"target"`
 	Objective string        `json:"objective"`
-	Outcome   fleet.Outcome `json:"outcome"`
+	Outcome   fleet.Outcome `json:"outcome"`          // "" where it was not offered
+	Reason    string        `json:"reason,omitempty"` // why it was not
 }
 
-// Share offers the fleet what runs on this host decided with this build's kernels: for one model, or for all if model is
-// "". What was received from the fleet is not sent back.
+// Share offers the fleet what runs on this host decided: with this build's kernels, and with engines, for one model or a file, or
+// for all if name is "". What was received from the fleet is not sent back.
 func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
 	if t.opt.Fleet == nil {
 		return nil, fmt.Errorf("push: %w", errNoFleet)
 	}
-	host, err := t.probe(ctx)
+	wanted, err := t.fingerprints(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	wanted := ""
-	if name != "" {
-		p, err := t.problem(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		wanted = p.Model.Fingerprint()
-	}
-	snapshot, err := t.snapshot()
+	known, err := t.LearnedConfigs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := []Shared{}
-	for _, l := range (Problem{Host: host, Target: targetCPU}).decided(snapshot) {
-		if wanted != "" && l.Model != wanted {
+	for _, c := range known {
+		if name != "" && !slices.Contains(wanted, c.ModelFingerprint) || !c.ours() {
 			continue
 		}
-		var c Certificate
-		if err := json.Unmarshal(l.Certificate, &c); err != nil || c.Received != nil || !c.decided() {
+		done := Shared{Model: c.Model, Target: c.Target, Objective: c.Objective}
+		entry, decided, err := sharedEntry(c.entry)
+		switch {
+		case err != nil && !c.ofEngine():
+			return list, err
+		case err != nil:
+			done.Reason = err.Error()
+		case !decided:
 			continue
+		default:
+			if done.Outcome, err = t.opt.Fleet.Push(ctx, entry); err != nil {
+				return list, err
+			}
 		}
-		entry, err := c.shared(l)
-		if err != nil {
-			return list, err
-		}
-		outcome, err := t.opt.Fleet.Push(ctx, entry)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, Shared{Model: modelName(l), Objective: l.Objective, Outcome: outcome})
+		list = append(list, done)
 	}
 	if len(list) == 0 {
 		return list, fmt.Errorf("push: %w", ErrNothingLearned)
@@ -126,29 +123,36 @@ func (t *Tuner) Share(ctx context.Context, name string) ([]Shared, error) {
 	return list, nil
 }
 
-// decided are the learned configs of this host and target for any model, under whatever limits, with this kernel table.
-func (p Problem) decided(snapshot *history.Snapshot) []history.Learned {
-	var list []history.Learned
-	if snapshot == nil {
-		return nil
+// fingerprints are those under which a name may have been learned: of a model, and of a file that an engine was tuned with.
+func (t *Tuner) fingerprints(ctx context.Context, name string) (list []string, err error) {
+	if name == "" {
+		return nil, nil
 	}
-	for _, l := range snapshot.Learned {
-		if l.Host == p.fingerprint() && l.Target == p.Target && l.Signature == p.domain().signature() {
-			list = append(list, l)
-		}
+	p, err := t.problem(ctx, name)
+	if err == nil {
+		list = append(list, p.Model.Fingerprint())
 	}
-	return list
+	if m, unread := readEngineModel(name); unread == nil {
+		return append(list, m.fingerprint), nil
+	}
+	return list, err
+}
+
+// sharedEntry is what other hosts are told of a learned config; false where it says of no regime what is to be used.
+func sharedEntry(l history.Learned) (e fleet.Entry, decided bool, err error) {
+	if strings.HasPrefix(l.Target, EngineTarget) {
+		e, err = sharedOfEngine(l)
+		return e, true, err
+	}
+	var c Certificate
+	if err := json.Unmarshal(l.Certificate, &c); err != nil || !c.decided() {
+		return e, false, nil //nolint:nilerr // what does not parse decides nothing
+	}
+	e, err = c.shared(l)
+	return e, true, err
 }
 
 // decided reports whether a certificate says which setting is to be used for any regime.
 func (c Certificate) decided() bool {
 	return slices.ContainsFunc(Regimes, func(r target.Regime) bool { _, ok := c.proof(r); return ok })
-}
-
-// modelName is the name of a learned config's model, else what its fingerprint begins with.
-func modelName(l history.Learned) string {
-	if l.ModelName != "" {
-		return l.ModelName
-	}
-	return fmt.Sprintf("%.12s", l.Model)
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/history/fleet"
+	"github.com/bitnet-autotune/bitnet-autotune/probe"
 )
 
 // Received is what became of a config that another host of this class proved: it was checked here, bit for bit and then
@@ -20,7 +20,7 @@ type Received struct {
 	Hosts       int           `json:"hosts"` // that contributed to it
 	MeasuredAt  time.Time     `json:"measured_at"`
 	Evaluations int           `json:"evaluations"`
-	Verdict     Outcome       `json:"verdict"` // CONFIRMED; INCONCLUSIVE: right, and not proven slower; FAILED: not to be used
+	Verdict     Outcome       `json:"verdict"` // CONFIRMED; INCONCLUSIVE: right, and not proven slower; FAILED: not to be used; PROPOSED
 	Reason      string        `json:"reason,omitempty"`
 	CheckedAt   time.Time     `json:"checked_at,omitzero"` // on this host; zero if it was not measured
 	Regimes     []RegimeCheck `json:"regimes,omitempty"`
@@ -228,17 +228,26 @@ func (r *tune) keepReceived(ctx context.Context, h hint, done Received) error {
 		panic("tuner: a config always marshals")
 	}
 	host := r.problem.Host
-	envelope := maps.Clone(fields(host.Envelope()))
-	envelope[originField] = "fleet"
-	if done.Verdict == Failed {
-		envelope[originField] = "fleet, refused"
-	}
 	return r.store.Publish(ctx, history.Learned{
 		Host: r.problem.fingerprint(), Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
 		Target: h.entry.Target, Objective: h.entry.Objective, Signature: r.problem.domain().signature(),
-		Identity: fields(r.problem.identity()), Envelope: envelope, Condition: fields(host.Condition()),
+		Identity: fields(r.problem.identity()), Envelope: originated(host, done), Condition: fields(host.Condition()),
 		Config: config, Certificate: document, MeasuredAt: h.entry.MeasuredAt, Evaluations: h.entry.Evaluations,
 	})
+}
+
+// originated is the envelope under which a received config is kept: what was refused, or only proposed, lies beside what is in use.
+func originated(host probe.Host, done Received) map[string]string {
+	envelope := fields(host.Envelope())
+	switch done.Verdict {
+	case Failed:
+		envelope[originField] = "fleet, refused"
+	case Proposed:
+		envelope[originField] = "fleet, proposed"
+	default:
+		envelope[originField] = "fleet"
+	}
+	return envelope
 }
 
 // sentence says where a received config comes from and how it was checked here. measured is what is known of its run.
@@ -248,6 +257,9 @@ func (r Received) sentence(measured string) string {
 		hosts = fmt.Sprintf("%d hosts", r.Hosts)
 	}
 	text := fmt.Sprintf("from the fleet: %s by %s of this class", measured, hosts)
+	if r.Verdict == Proposed {
+		return text + "; not checked here, and a proposal only: " + r.Reason
+	}
 	day := r.CheckedAt.Local().Format(time.DateOnly)
 	if r.Verdict == Failed {
 		return text + "; refused here on " + day + ": " + r.Reason

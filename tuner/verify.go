@@ -18,6 +18,7 @@ const (
 	Confirmed Outcome = "CONFIRMED" // right, and no slower than the default
 	Failed    Outcome = "FAILED"    // wrong, or proven slower
 	Undecided Outcome = "INCONCLUSIVE"
+	Proposed  Outcome = "PROPOSED" // of a received config of an engine: not checked here, where its program is not
 )
 
 // slack is how much slower than the default a learned setting may be within a confirmation: below it the difference

@@ -80,7 +80,7 @@ func (a *app) adviseOn(t *tuner.Tuner) func(context.Context, string) (advisor.Re
 
 // settingsIn are the settings of a config as the rules name them.
 func settingsIn(c tuner.Config) advisor.Settings {
-	s := advisor.Settings{"engine": "bitnet-autotune", "layout": string(c.Layout), "kernel": c.Decode.Kernel}
+	s := advisor.Settings{"mode": "inference", "engine": "bitnet-autotune", "layout": string(c.Layout), "kernel": c.Decode.Kernel}
 	for key, n := range map[string]int{"threads": c.Decode.Threads, "prefill_batch": c.Prefill.Batch} {
 		if n > 0 {
 			s[key] = strconv.Itoa(n)

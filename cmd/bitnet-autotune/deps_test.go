@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"tuner/idle":                {},
 	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
 	// It shows facts and measurements in the words of the packages that they come from: the host, the models, the arms, the engines.
-	"tuner/dashboard":     {"probe/gpu", "probe/model", "kernels", "history", "tuner", "tuner/advisor", "tuner/daemon", "tuner/engine", "tuner/measure", "tuner/target"},
+	"tuner/dashboard":     {"probe/gpu", "probe/model", "kernels", "history", "tuner", "tuner/advisor", "tuner/daemon", "tuner/measure", "tuner/target"},
 	"tuner/device":        {"probe", "probe/gpu", "probe/model", "cuda/memory"},
 	"tuner/advisor":       {"probe", "probe/gpu", "probe/model"},
 	"tuner/placement":     {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -27,15 +28,21 @@ func engineTargets() (names []string) {
 
 // engineBudgetFlags adds the flags of tune that only an engine heeds.
 func engineBudgetFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
+	engineProgramFlags(cmd, b)
 	f := cmd.Flags()
-	f.StringVar(&b.Command, "engine-command", "llama-bench", "with --target engine:…: the program, by its path or its name on the PATH")
 	f.IntVar(&b.Prompt, "prompt", 512, "with --target engine:…: tokens of a request's prompt")
 	f.IntVar(&b.Generate, "generate", 128, "with --target engine:…: tokens of its answer")
-	f.IntVar(&b.Repeat, "repetitions", 5, "with --target engine:…: how often one process measures each")
 	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes to start before the duel")
+	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
+}
+
+// engineProgramFlags adds what says how an engine is run.
+func engineProgramFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
+	f := cmd.Flags()
+	f.StringVar(&b.Command, "engine-command", "llama-bench", "with --target engine:…: the program, by its path or its name on the PATH")
+	f.IntVar(&b.Repeat, "repetitions", 5, "with --target engine:…: how often one process measures each")
 	f.StringVar(&b.GEMMConfig, "gemm-config", "", "with --target engine:bitnet.cpp: path of gemm-config.h, to tune what is compiled in as well")
 	f.StringVar(&b.Build, "build-command", "", "with --gemm-config: builds {out}/bin/llama-bench, such as 'cmake -S . -B {out} && cmake --build {out} -t llama-bench'")
-	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
 }
 
 // targetFlag adds --target to a verb that answers.
@@ -44,30 +51,41 @@ func targetFlag(cmd *cobra.Command, target *string) {
 	completeFlag(cmd, "target", words(engineTargets()...))
 }
 
+// lookUpEngine is the path of an engine's program.
+func lookUpEngine(command string) (string, error) {
+	path, err := exec.LookPath(command)
+	if err != nil {
+		return "", usage(fmt.Errorf("--engine-command %q: %w: want the path of llama-bench", command, err))
+	}
+	return path, nil
+}
+
 // tuneEngine tunes a program that is not ours.
 func (a *app) tuneEngine(ctx context.Context, model string, b tuner.EngineBudget) error {
 	if err := a.needStore(); err != nil {
 		return err
 	}
 	if b.Engine != tuner.Exec {
-		path, err := exec.LookPath(b.Command)
-		if err != nil {
-			return usage(fmt.Errorf("--engine-command %q: %w: want the path of llama-bench", b.Command, err))
+		var err error
+		if b.Command, err = lookUpEngine(b.Command); err != nil {
+			return err
 		}
-		b.Command = path
 	}
 	p := newProgress(a)
-	t, err := a.open(tuner.Options{Progress: p.show})
-	if err != nil {
-		return err
-	}
-	defer t.Close()
+	return a.perhapsWithFleet(ctx, engineOptions(p), func(t *tuner.Tuner) error { return a.certifyEngine(ctx, t, p, model, b) })
+}
+
+// engineOptions look for GPUs until NVML has answered: an engine uses them of its own accord, so they are part of the host.
+func engineOptions(p *progress) tuner.Options {
+	return tuner.Options{Progress: p.show, GPUs: func(ctx context.Context) gpu.Survey { return surveyGPUs(ctx, 0) }}
+}
+
+// certifyEngine tunes and prints the certificate.
+func (a *app) certifyEngine(ctx context.Context, t *tuner.Tuner, p *progress, model string, b tuner.EngineBudget) error {
 	cert, err := t.TuneEngine(ctx, model, b)
 	p.clear()
 	if cert != nil {
-		for _, w := range cert.Warnings {
-			a.log.Warn().Msg(w)
-		}
+		a.warn(cert.Warnings)
 		if perr := a.print(cert, func(w io.Writer) { writeEngineCertificate(w, cert) }); perr != nil {
 			return perr
 		}
@@ -115,6 +133,9 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 		c.Search.Starts, c.Search.Searches, c.Search.Pairs, c.Evaluations, c.Failed, c.Censored, floor)
 	writeFailures(w, c.Search)
 	fmt.Fprintf(w, "search        %s\n", c.Search.Stopped)
+	if c.Fleet != "" {
+		fmt.Fprintf(w, "fleet         %s\n", c.Fleet)
+	}
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
 	fmt.Fprintf(w, "note          %s\n", c.Search.Note)
 }
@@ -156,11 +177,20 @@ func serverFlags(p tuner.EnginePlan) string {
 	return engine.Command{Args: p.Flags}.Words() + "\n"
 }
 
-// enginePlan answers for the target of config and explain.
-func (a *app) enginePlan(ctx context.Context, model, target string) (tuner.EnginePlan, error) {
+// engineOf is the name of the engine of a --target.
+func engineOf(target string) (string, error) {
 	name, ok := strings.CutPrefix(target, tuner.EngineTarget)
 	if !ok {
-		return tuner.EnginePlan{}, usage(fmt.Errorf("--target %q: one of %s; without it, the answer for our own kernels", target, strings.Join(engineTargets(), ", ")))
+		return "", usage(fmt.Errorf("--target %q: one of %s; without it, the answer for our own kernels", target, strings.Join(engineTargets(), ", ")))
+	}
+	return name, nil
+}
+
+// enginePlan answers for the target of config and explain.
+func (a *app) enginePlan(ctx context.Context, model, target string) (tuner.EnginePlan, error) {
+	name, err := engineOf(target)
+	if err != nil {
+		return tuner.EnginePlan{}, err
 	}
 	t, err := a.open(tuner.Options{})
 	if err != nil {

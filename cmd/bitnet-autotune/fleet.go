@@ -74,8 +74,10 @@ func (a *app) fleetPush() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push",
 		Short: "Offer the fleet what was learned on this host",
-		Long: `Offers every config that runs on this host decided with this build's kernels, or those for one model. Where the fleet
-has one with more evidence, that one stays. Exit 3: nothing was learned here yet. tune --fleet pushes by itself.`,
+		Long: `Offers every config that runs on this host decided with this build's kernels, and the settings of every engine that was
+tuned here, or those for one model. Where the fleet has one with more evidence, that one stays. Of an engine the settings of its
+flags are told, with the hash of its program, and no command, path or name of a file. Exit 3: nothing was learned here yet.
+tune --fleet pushes by itself.`,
 		Example: `  bitnet-autotune fleet push --fleet etcd://10.0.0.5:2379,10.0.0.6:2379
   bitnet-autotune fleet push --model bitnet-b1.58-2b-4t --fleet dir:///mnt/shared/bitnet-autotune`,
 		Args: cobra.NoArgs,
@@ -95,6 +97,19 @@ has one with more evidence, that one stays. Exit 3: nothing was learned here yet
 	optionalModelFlag(cmd, &model, "only what was learned about this model")
 	a.fleetFlags(cmd)
 	return cmd
+}
+
+// perhapsWithFleet opens a tuner, with the fleet if there is one.
+func (a *app) perhapsWithFleet(ctx context.Context, opt tuner.Options, use func(*tuner.Tuner) error) error {
+	if a.fleet.URL != "" {
+		return a.withFleet(ctx, opt, use)
+	}
+	t, err := a.open(opt)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return use(t)
 }
 
 // withFleet opens the fleet and a tuner that has it.
@@ -121,67 +136,127 @@ func writeShared(w io.Writer, list []tuner.Shared) {
 	}
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range list {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", s.Outcome, s.Model, s.Objective, words[s.Outcome])
+		outcome, why := string(s.Outcome), words[s.Outcome]
+		if outcome == "" {
+			outcome, why = "left out", oneLine(errors.New(s.Reason))
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", outcome, s.Model, s.Target, s.Objective, why)
 	}
 	tab.Flush()
 }
 
 func (a *app) fleetPull() *cobra.Command {
-	var model string
-	var budget time.Duration
+	var model, target string
+	var e tuner.EngineBudget
 	cmd := &cobra.Command{
 		Use:   "pull --model M",
 		Short: "Take what hosts of this class learned about a model, and check it on this one",
 		Long: `Takes the configs for this host's class, model and kernels, and checks each on this host within the budget: whether it
 is possible here, right bit for bit, and not slower than the default. What passes is the answer of config from then on,
 unless something was measured here; what does not is refused, and not checked again.
-Exit 3: the fleet has nothing for this host; 5: everything that it has was refused.`,
-		Example: "  bitnet-autotune fleet pull --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379",
-		Args:    cobra.NoArgs,
+
+With --target engine:… it takes what was learned of an engine of the very same build with the same model file, and compares
+that engine with its own settings in pairs: give it minutes. Only settings of flags come from the fleet, and none that changes
+what a model answers; which program runs, this host says (--engine-command, or what was tuned here before). Where it is not
+here, or of another build, what the fleet has is kept as a proposal, which config and explain tell of and nobody uses.
+Exit 3: the fleet has nothing for this host, or proposals only; 5: everything that it has was refused.`,
+		Example: `  bitnet-autotune fleet pull --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379
+  bitnet-autotune fleet pull --target engine:llama-bench --engine-command ./llama-bench --model ./model.gguf --budget 10m --fleet etcd://10.0.0.5:2379`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.needStore(); err != nil {
 				return err
 			}
-			p := newProgress(a)
-			return a.withFleet(cmd.Context(), tuner.Options{Progress: p.show}, func(t *tuner.Tuner) error {
-				got, err := t.Receive(cmd.Context(), model, budget)
-				p.clear()
-				if got != nil {
-					for _, warning := range got.Warnings {
-						a.log.Warn().Msg(warning)
-					}
-				}
-				if err != nil {
+			if target == "" {
+				return a.pullConfigs(cmd.Context(), model, e.Time)
+			}
+			var err error
+			if e.Engine, err = engineOf(target); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("engine-command") {
+				if e.Command, err = lookUpEngine(e.Command); err != nil {
 					return err
 				}
-				if err := a.print(got, func(w io.Writer) { writeReception(w, got) }); err != nil {
-					return err
-				}
-				return allRefused(got)
-			})
+			}
+			return a.pullEngine(cmd.Context(), model, e)
 		},
 	}
 	a.modelFlag(cmd, &model)
-	cmd.Flags().DurationVar(&budget, "budget", 20*time.Second, "time for the check")
+	cmd.Flags().DurationVar(&e.Time, "budget", 20*time.Second, "time for the check")
+	targetFlag(cmd, &target)
+	engineProgramFlags(cmd, &e)
 	a.fleetFlags(cmd)
 	return cmd
 }
 
+// pullConfigs takes what was learned with our own kernels.
+func (a *app) pullConfigs(ctx context.Context, model string, budget time.Duration) error {
+	p := newProgress(a)
+	return a.withFleet(ctx, tuner.Options{Progress: p.show}, func(t *tuner.Tuner) error {
+		got, err := t.Receive(ctx, model, budget)
+		p.clear()
+		if got != nil {
+			a.warn(got.Warnings)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.print(got, func(w io.Writer) { writeReceived(w, got.Received); writePlan(w, got.Plan) }); err != nil {
+			return err
+		}
+		return allRefused(got.Received)
+	})
+}
+
+// pullEngine takes what was learned of an engine.
+func (a *app) pullEngine(ctx context.Context, model string, b tuner.EngineBudget) error {
+	p := newProgress(a)
+	return a.withFleet(ctx, engineOptions(p), func(t *tuner.Tuner) error {
+		got, err := t.ReceiveEngine(ctx, model, b)
+		p.clear()
+		if got != nil {
+			a.warn(got.Warnings)
+		}
+		if err != nil {
+			return err
+		}
+		got.Plan.Evidence = nil // explain tells
+		if err := a.print(got, func(w io.Writer) { writeReceived(w, got.Received); writeEnginePlan(w, got.Plan) }); err != nil {
+			return err
+		}
+		return allRefused(got.Received)
+	})
+}
+
+// warn logs a line each.
+func (a *app) warn(warnings []string) {
+	for _, warning := range warnings {
+		a.log.Warn().Msg(warning)
+	}
+}
+
 // allRefused ends with a code where nothing that was received may be used.
-func allRefused(got *tuner.Reception) error {
-	for _, r := range got.Received {
-		if r.Verdict != tuner.Failed {
+func allRefused(received []tuner.Received) error {
+	code := exitUnverified
+	for _, r := range received {
+		switch r.Verdict {
+		case tuner.Failed:
+		case tuner.Proposed:
+			code = exitInconclusive
+		default:
 			return nil
 		}
 	}
-	return silently(exitUnverified)
+	return silently(code)
 }
 
-func writeReception(w io.Writer, got *tuner.Reception) {
-	for _, r := range got.Received {
-		verdict := "accepted"
-		if r.Verdict == tuner.Failed {
-			verdict = "refused"
+func writeReceived(w io.Writer, received []tuner.Received) {
+	words := map[tuner.Outcome]string{tuner.Failed: "refused", tuner.Proposed: "proposed"}
+	for _, r := range received {
+		verdict := words[r.Verdict]
+		if verdict == "" {
+			verdict = "accepted"
 		}
 		fmt.Fprintf(w, "%s  %s, measured on %s by %s\n", verdict, r.Objective, r.MeasuredAt.Local().Format(time.DateOnly), hosts(r.Hosts))
 		for _, c := range r.Regimes {
@@ -195,7 +270,6 @@ func writeReception(w io.Writer, got *tuner.Reception) {
 			fmt.Fprintf(w, "  %s\n", r.Reason)
 		}
 	}
-	writePlan(w, got.Plan)
 }
 
 // hosts is a number of hosts in words.
@@ -238,6 +312,9 @@ func writeFleetStatus(w io.Writer, s fleet.Status) {
 	fmt.Fprintf(w, "%d configs for %d classes of hosts\n", s.Entries, len(s.Classes))
 	for _, class := range sortedKeys(s.Classes) {
 		fmt.Fprintf(w, "  %s  %d\n", class, s.Classes[class])
+	}
+	for _, target := range sortedKeys(s.Targets) {
+		fmt.Fprintf(w, "  %s  %d\n", target, s.Targets[target])
 	}
 	for _, c := range s.Claims {
 		fmt.Fprintf(w, "tuning now: %s for class %s, model %.12s, %s\n", c.Holder, c.Class, c.Model, c.Objective)

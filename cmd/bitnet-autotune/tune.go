@@ -40,7 +40,7 @@ A fleet that does not answer costs a warning.
 With --target engine:llama-bench (or engine:bitnet.cpp) it is that program which is tuned, from outside and with your model
 file: its own help says what can be set, its own figures count, and what it takes by itself is the default to be beaten.
 Give such a run minutes: each process loads the model. With --target engine:exec it is any command, and --model names a spec
-of it: the command, its knobs, where its figure is.`,
+of it: the command, its knobs, where its figure is. What such a run proves is shared with --fleet, and not taken: see fleet pull.`,
 		Example: `  bitnet-autotune tune --model bitnet-b1.58-2b-4t
   bitnet-autotune tune --model falcon3-1b-1.58 --budget 15s --objective decode
   bitnet-autotune tune --model ./ggml-model-i2_s.gguf --strategy exhaustive --budget 5m --format json
@@ -88,16 +88,7 @@ func (a *app) tune(cmd *cobra.Command, model string, b tuner.Budget) error {
 		return err
 	}
 	p := newProgress(a)
-	opt := tuner.Options{Progress: p.show}
-	if a.fleet.URL == "" {
-		t, err := a.open(opt)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		return a.certify(cmd.Context(), t, p, model, b)
-	}
-	return a.withFleet(cmd.Context(), opt, func(t *tuner.Tuner) error { return a.certify(cmd.Context(), t, p, model, b) })
+	return a.perhapsWithFleet(cmd.Context(), tuner.Options{Progress: p.show}, func(t *tuner.Tuner) error { return a.certify(cmd.Context(), t, p, model, b) })
 }
 
 // certify tunes and prints the certificate.
@@ -105,9 +96,7 @@ func (a *app) certify(ctx context.Context, t *tuner.Tuner, p *progress, model st
 	cert, err := t.Tune(ctx, model, b)
 	p.clear()
 	if cert != nil {
-		for _, w := range cert.Warnings {
-			a.log.Warn().Msg(w)
-		}
+		a.warn(cert.Warnings)
 		if perr := a.print(cert, func(w io.Writer) { writeCertificate(w, cert) }); perr != nil {
 			return perr
 		}

@@ -113,6 +113,7 @@ func TestConformance(t *testing.T) {
 				"what is pushed is pulled":            testPushPull,
 				"more evidence wins":                  testEvidence,
 				"queries":                             testQueries,
+				"builds of an engine lie apart":       testEngines,
 				"unsound entries are left out":        testUnsound,
 				"a newer format is not overwritten":   testNewer,
 				"32 pushers at once":                  testPushers,
@@ -190,6 +191,32 @@ func testEvidence(t *testing.T, url string) {
 		if got, want := string(pull(t, f, 1)[0].Config), fmt.Sprintf(`{"threads":%d}`, step.stands); got != want {
 			t.Errorf("%+v: %s stands, want %s", step, got, want)
 		}
+	}
+}
+
+// Two builds of an engine are two keys, whatever version they say they are of.
+func testEngines(t *testing.T, url string) {
+	f := open(t, Options{URL: url})
+	push(t, f, entryOf(1, 4, 20))
+	var want []Entry
+	for _, program := range []string{"0123456789abcdef0123456789abcdef", "1123456789abcdef0123456789abcdef"} {
+		e := entryOf(1, 4, 20)
+		e.Target, e.Objective, e.Signature = "engine:llama-bench", "p512+n128", program
+		e.Config = json.RawMessage(`{"build":"57a4d1/9999","engine":"llama-bench","plan":{"decode":{"threads":"4"},"prefill":null}}`)
+		if got := push(t, f, e); got != Stored {
+			t.Errorf("%s: %s, want %s", program, got, Stored)
+		}
+		e.Generation, e.Contributors = 1, []string{mark(hostA)}
+		want = append(want, e)
+	}
+	got := slices.DeleteFunc(pull(t, f, 1), func(e Entry) bool { return e.Target == "cpu" })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	s, err := f.Status(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(map[string]int{"cpu": 1, "engine:llama-bench": 2}, s.Targets); diff != "" {
+		t.Errorf("status (-want +got)\n%s", diff)
 	}
 }
 

@@ -14,6 +14,7 @@ type Status struct {
 	Version        string         `json:"version,omitempty"`
 	Entries        int            `json:"entries"`
 	Classes        map[string]int `json:"classes"` // entries of each class
+	Targets        map[string]int `json:"targets"` // entries of each target, engines among them
 	Claims         []Held         `json:"claims"`
 	LatencySeconds float64        `json:"latency_seconds"` // of the request that listed the entries
 	Warnings       []string       `json:"warnings"`
@@ -30,7 +31,7 @@ const maxClaims = 100
 
 // Status asks how the fleet is. With an error comes what is known without an answer.
 func (f *Fleet) Status(ctx context.Context) (Status, error) {
-	s := Status{Classes: map[string]int{}, Claims: []Held{}, Warnings: []string{}}
+	s := Status{Classes: map[string]int{}, Targets: map[string]int{}, Claims: []Held{}, Warnings: []string{}}
 	err := f.status(ctx, &s)
 	if err != nil {
 		err = fmt.Errorf("fleet: status: %w", err)
@@ -54,6 +55,7 @@ func (f *Fleet) status(ctx context.Context, s *Status) error {
 		}
 		s.Entries++
 		s.Classes[k.Class]++
+		s.Targets[k.Target]++
 	}
 	if len(paths) == maxListed {
 		s.warn("only the first %d entries were counted", maxListed)

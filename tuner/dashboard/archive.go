@@ -182,8 +182,8 @@ func atMost(list, more []float64) []float64 {
 	return append(list, more[:min(len(more), mostSamples-len(list))]...)
 }
 
-// comparable are the arms of a group that were measured against one yardstick with one kernel table: of the newest table
-// the yardstick that most arms were compared with.
+// comparable are the arms of a group that were measured against one yardstick with one kernel table, and the yardstick: of
+// the newest table the one that most arms were compared with.
 func (a *archive) comparable(g group) []*seen {
 	newest, table := time.Time{}, ""
 	by := map[string][]*seen{}
@@ -204,7 +204,60 @@ func (a *archive) comparable(g group) []*seen {
 			most = list
 		}
 	}
+	if y := a.yardstick(g, most); y != nil {
+		most = append([]*seen{y}, most...)
+	}
 	return most
+}
+
+// yardstick is the arm that arms were compared with, nil where nobody tells or it was measured as one of them. It ran in every
+// block with them, and costs 1 by definition.
+func (a *archive) yardstick(g group, arms []*seen) *seen {
+	if len(arms) == 0 {
+		return nil
+	}
+	signature := arms[0].signature
+	for _, arm := range arms {
+		if tuner.Yardstick(signature, arm.arm) {
+			return nil
+		}
+	}
+	for _, candidate := range a.candidates(g) {
+		if !tuner.Yardstick(signature, candidate) {
+			continue
+		}
+		y := &seen{group: g, arm: candidate, signature: signature, status: history.StatusOK}
+		for _, arm := range arms {
+			for i, cost := range arm.costs {
+				y.costs = atMost(y.costs, []float64{1})
+				if i < len(arm.samples) {
+					y.samples = atMost(y.samples, []float64{arm.samples[i] / cost})
+				}
+			}
+		}
+		return y
+	}
+	return nil
+}
+
+// candidates are the arms that certificates name in a group.
+func (a *archive) candidates(g group) []target.Arm {
+	var list []target.Arm
+	for _, r := range a.runs {
+		if r.Target != g.target {
+			continue
+		}
+		for _, v := range slices.Concat(r.proof.Regimes, r.proof.Inherited) {
+			if v.Regime != g.regime {
+				continue
+			}
+			list = append(list, v.Best, v.Default)
+			for _, up := range v.RunnersUp {
+				list = append(list, up.Arm)
+			}
+		}
+	}
+	return list
 }
 
 // groups are those that were measured, in order.
@@ -233,15 +286,15 @@ func (a *archive) proof(g group) (tuner.RegimeVerdict, bool) {
 	return tuner.RegimeVerdict{}, false
 }
 
-// The yardsticks to which costs are related.
+// What ratios relate to.
 const (
 	toDefault   = "default"
 	toHeuristic = "heuristic" // where the default was not measured
 )
 
-// yardstick is the cost of the default of a group, with which costs become ratios to it, and its name. The default is
+// reference is the cost of the default of a group, with which costs become ratios to it, and its name. The default is
 // measured as an arm, else the certificate relates it to the heuristic.
-func (a *archive) yardstick(g group, arms []*seen) (cost float64, name string) {
+func (a *archive) reference(g group, arms []*seen) (cost float64, name string) {
 	v, ok := a.proof(g)
 	if !ok {
 		return 1, toHeuristic
@@ -257,10 +310,10 @@ func (a *archive) yardstick(g group, arms []*seen) (cost float64, name string) {
 	return 1, toHeuristic
 }
 
-// ratio is how many times as fast as the yardstick an arm is; 0 unknown.
-func (arm *seen) ratio(yardstick float64) float64 {
+// ratio is how many times as fast as the reference, of which the cost is given, an arm is; 0 unknown.
+func (arm *seen) ratio(reference float64) float64 {
 	if cost := tuner.Median(arm.costs); cost > 0 {
-		return yardstick / cost
+		return reference / cost
 	}
 	return 0
 }

@@ -78,7 +78,7 @@ func (s *Server) convergence(ctx context.Context, name string) (any, error) {
 // curve is what a run measured of a group.
 func (a *archive) curve(r *run, g group) regimeCurve {
 	arms := a.comparable(g)
-	yardstick, name := a.yardstick(g, arms)
+	reference, name := a.reference(g, arms)
 	c := regimeCurve{Regime: g.regime, Reference: name, Points: []point{}}
 	known := map[*seen]bool{}
 	best, count := 0.0, 0
@@ -94,7 +94,7 @@ func (a *archive) curve(r *run, g group) regimeCurve {
 		known[t.arm] = true
 		p := point{Evaluation: len(known), Seconds: max(0, t.at.Sub(r.Started).Seconds()), Status: t.status, Label: t.arm.arm.String()}
 		if t.cost > 0 {
-			p.Ratio = yardstick / t.cost
+			p.Ratio = reference / t.cost
 		}
 		better := p.Ratio > best
 		best = max(best, p.Ratio)

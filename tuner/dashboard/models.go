@@ -9,8 +9,6 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
-	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
-	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
 // lookTime bounds the look at the GPUs: a driver that hangs does not hang the page.
@@ -109,95 +107,35 @@ func (s *Server) advice(ctx context.Context, model string) (any, error) {
 	return s.opt.Advise(ctx, model)
 }
 
-// engineList are the learned settings of engines that are not ours.
-type engineList struct {
-	Configs []engineConfig `json:"configs"`
+// learnedList is a part of what the store has learned.
+type learnedList struct {
+	Configs []tuner.LearnedConfig `json:"configs"` // the newest first
+	Note    string                `json:"note,omitempty"`
 }
 
-type engineConfig struct {
-	Target      string             `json:"target"`
-	Model       string             `json:"model"`
-	Objective   string             `json:"objective"`
-	Build       string             `json:"build"`
-	Here        bool               `json:"here"` // it was measured on this host
-	Verdict     measure.Verdict    `json:"verdict"`
-	Ratio       engine.Ratio       `json:"ratio"`
-	NoiseFloor  float64            `json:"noise_floor"`
-	Evaluations int                `json:"evaluations"`
-	MeasuredAt  time.Time          `json:"measured_at"`
-	CommandLine string             `json:"command_line"`
-	Default     map[string]float64 `json:"default_tokens_per_second"`
-	Best        map[string]float64 `json:"best_tokens_per_second"`
-	Curves      []engine.Curve     `json:"curves"`
-	Warnings    []string           `json:"warnings"`
+// learned are the learned configs that are wanted.
+func (s *Server) learned(ctx context.Context, wanted func(tuner.LearnedConfig) bool) (learnedList, error) {
+	all, err := s.opt.Tuner.LearnedConfigs(ctx)
+	list := learnedList{Configs: []tuner.LearnedConfig{}}
+	for _, c := range all {
+		if wanted(c) {
+			list.Configs = append(list.Configs, c)
+		}
+	}
+	return list, err
 }
 
+// engines are the settings of programs that are not ours.
 func (s *Server) engines(ctx context.Context, _ string) (any, error) {
-	list := engineList{Configs: []engineConfig{}}
-	snapshot, err := s.published()
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range snapshot.Learned {
-		var cert tuner.EngineCertificate
-		if !strings.HasPrefix(l.Target, tuner.EngineTarget) || json.Unmarshal(l.Certificate, &cert) != nil {
-			continue
-		}
-		e := engineConfig{
-			Target: l.Target, Model: l.ModelName, Objective: l.Objective, Build: l.Signature, Verdict: cert.Verdict, Ratio: cert.Ratio, NoiseFloor: cert.NoiseFloor,
-			Evaluations: cert.Evaluations, MeasuredAt: l.MeasuredAt, Default: rates(cert.Default), Best: rates(cert.Best), Curves: []engine.Curve{}, Warnings: cert.Warnings,
-			CommandLine: strings.Join(append([]string{cert.Best.Config.Command}, cert.Best.Config.Server()...), " "),
-		}
-		if cert.Search != nil {
-			e.Curves = cert.Search.Curves
-		}
-		list.Configs = append(list.Configs, e)
-	}
-	return list, nil
+	return s.learned(ctx, func(c tuner.LearnedConfig) bool { return strings.HasPrefix(c.Target, tuner.EngineTarget) })
 }
 
-func rates(r tuner.EngineRated) map[string]float64 {
-	return map[string]float64{engine.Decode: r.Decode, engine.Prefill: r.Prefill}
-}
+// fleetNote says what the fleet view is not.
+const fleetNote = "what the store has received from other hosts; fleet status asks the fleet itself"
 
-// fleetState is what the store knows of a fleet. Nobody is asked over the network.
-type fleetState struct {
-	Entries []fleetEntry `json:"entries"` // received from other hosts
-	Runs    []fleetRun   `json:"runs"`    // what tunes took and gave
-	Note    string       `json:"note"`
-}
-
-type fleetEntry struct {
-	Model string `json:"model"`
-	tuner.Received
-}
-
-type fleetRun struct {
-	Model string    `json:"model"`
-	Run   string    `json:"run"`
-	At    time.Time `json:"at"`
-	Text  string    `json:"text"`
-}
-
-const fleetNote = "as of the store; fleet status asks the fleet itself"
-
-func (s *Server) fleet(context.Context, string) (any, error) {
-	shown := fleetState{Entries: []fleetEntry{}, Runs: []fleetRun{}, Note: fleetNote}
-	snapshot, err := s.published()
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range snapshot.Learned {
-		var proof tuner.Certificate
-		if strings.HasPrefix(l.Target, tuner.EngineTarget) || json.Unmarshal(l.Certificate, &proof) != nil {
-			continue
-		}
-		if proof.Received != nil {
-			shown.Entries = append(shown.Entries, fleetEntry{l.ModelName, *proof.Received})
-		}
-		if proof.Fleet != "" {
-			shown.Runs = append(shown.Runs, fleetRun{l.ModelName, runName(l.Run), l.MeasuredAt, proof.Fleet})
-		}
-	}
-	return shown, nil
+// fleet is what the store knows of a fleet. Nobody is asked over the network.
+func (s *Server) fleet(ctx context.Context, _ string) (any, error) {
+	list, err := s.learned(ctx, func(c tuner.LearnedConfig) bool { return c.Received != nil })
+	list.Note = fleetNote
+	return list, err
 }

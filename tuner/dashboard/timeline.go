@@ -12,6 +12,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -59,10 +60,15 @@ func (s *Server) timeline(ctx context.Context, name string) (any, error) {
 	}
 	shown := entries{Entries: []entry{}, Damage: a.damage}
 	add := func(e entry) { shown.Entries = append(shown.Entries, e) }
+	serving := plan.Source == tuner.Measured // by the newest run that came to what answers
 	for _, r := range a.runs {
-		if !r.Finished.IsZero() {
-			add(r.entry(plan))
+		if r.Finished.IsZero() {
+			continue
 		}
+		e := r.entry()
+		e.Serving = serving && e.Kind == kindTune && r.Verdict != string(measure.Inconclusive) && plan.Config.Hash() == r.proof.Best.Config.Hash()
+		serving = serving && !e.Serving
+		add(e)
 	}
 	for _, c := range s.opt.Daemon.Checks(name) {
 		add(entry{At: c.At, Kind: kindCheck, By: "the sentinel", Why: c.Why, Verdict: string(c.Verdict), Regime: c.Regime, Ratio: &c.Ratio, Drift: c.Drift, DriftLimit: c.DriftLimit})
@@ -83,8 +89,8 @@ func (s *Server) timeline(ctx context.Context, name string) (any, error) {
 }
 
 // entry is a run that ended.
-func (r *run) entry(plan tuner.Plan) entry {
-	e := entry{At: r.Finished, Kind: kindTune, Verdict: r.Verdict, Target: r.Target, Objective: r.Objective, Run: runName(r.ID), Why: r.proof.Note}
+func (r *run) entry() entry {
+	e := entry{At: r.Finished, Kind: kindTune, Verdict: r.Verdict, Target: r.Target, Objective: r.Objective, Run: runName(r.ID)}
 	if r.Strategy == compareStrategy {
 		e.Kind = kindCompare
 		return e
@@ -92,7 +98,6 @@ func (r *run) entry(plan tuner.Plan) entry {
 	if r.proof.Ratio.Estimate > 0 {
 		e.Ratio = &r.proof.Ratio
 	}
-	e.Serving = plan.Source == tuner.Measured && r.Verdict != "" && plan.Config.Hash() == r.proof.Best.Config.Hash()
 	return e
 }
 

@@ -3,12 +3,9 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -291,7 +288,7 @@ func (e *Exec) Describe(context.Context) (Description, error) {
 	}
 	d := Description{
 		Regimes: []Regime{{Name: FigureRegime, Units: 1, Unit: e.Spec.Figure.unit()}}, Reject: e.Spec.reject,
-		Facts: map[string]string{"build_commit": build, "program": path}, Note: execNote(len(e.Spec.Check) > 0),
+		Facts: map[string]string{"build_commit": build[:16], "program": path}, Note: execNote(len(e.Spec.Check) > 0),
 	}
 	for _, k := range e.Spec.Knobs {
 		knob := kinds[k.Kind]
@@ -306,20 +303,6 @@ func execNote(checks bool) string {
 		return "the spec's check command passed for every setting whose figure counts"
 	}
 	return "the spec has no check command: nobody looked at the results"
-}
-
-// hashFile is 16 hex digits that stand for a program.
-func hashFile(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // Command is the process for a setting.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +87,29 @@ func qualityFlags() (names []string) {
 		}
 	}
 	return names
+}
+
+// plainValue is a value that a shell, an editor and a reader take for what it is.
+var plainValue = regexp.MustCompile(`^[0-9a-z_]{1,20}$`)
+
+// Foreign reports what in a plan for an engine of the llama.cpp family nobody should be shown as a proposal: a knob that is not
+// known or that changes what the model answers, a value that is no plain word. What is possible on a host is for Check to say.
+func (p Plan) Foreign() error {
+	for _, regime := range slices.Sorted(maps.Keys(p)) {
+		if regime != Decode && regime != Prefill {
+			return fmt.Errorf("%w: %q: want %s or %s", ErrUnfit, regime, Decode, Prefill)
+		}
+		for _, name := range slices.Sorted(maps.Keys(p[regime])) {
+			i := slices.IndexFunc(knownFlags, func(k known) bool { return k.name == name && !k.quality })
+			if _, compiled := compiledKnobs[name]; i < 0 && !compiled {
+				return fmt.Errorf("%w: %s: %q: no knob that is known, or one that changes what the model answers", ErrUnfit, regime, name)
+			}
+			if value := p[regime][name]; !plainValue.MatchString(value) {
+				return fmt.Errorf("%w: %s: %s %q: want %s", ErrUnfit, regime, name, value, plainValue)
+			}
+		}
+	}
+	return nil
 }
 
 func threadCounts(_ Flag, l Limits) (values []string) {

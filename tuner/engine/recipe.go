@@ -13,6 +13,7 @@ type Learned struct {
 	Engine  string            `json:"engine"` // "llama-bench", "bitnet.cpp", "exec"
 	Build   string            `json:"build"`
 	Command string            `json:"command"` // path of the program that was measured
+	Program string            `json:"program"` // what stands for it and the libraries of its build (engine.Program); "" unknown
 	Model   string            `json:"model"`   // path of its model
 	Plan    Plan              `json:"plan"`    // the engine's own where a setting is empty
 	Own     map[string]string `json:"own"`     // the engine's own value of knobs, where it tells

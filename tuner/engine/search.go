@@ -106,6 +106,21 @@ type session struct {
 // Search finds a plan and duels it with the engine's default. The error is why nothing could be compared; what ran is in
 // the certificate all the same.
 func Search(ctx context.Context, e Engine, opt Options) (*Certificate, error) {
+	s, err := newSession(ctx, e, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.standard(ctx); err != nil {
+		return s.certificate(nil), err
+	}
+	s.explore(ctx)
+	if ctx.Err() != nil && s.stopped == "" {
+		s.stopped = "interrupted"
+	}
+	return s.certificate(s.duel(ctx)), nil
+}
+
+func newSession(ctx context.Context, e Engine, opt Options) (*session, error) {
 	s := &session{engine: e, opt: opt, now: opt.Now, failed: map[string]string{}, standby: map[string]string{}, shares: map[string]float64{}}
 	if s.now == nil {
 		s.now = time.Now
@@ -124,14 +139,7 @@ func Search(ctx context.Context, e Engine, opt Options) (*Certificate, error) {
 			s.standby[k.Name] = k.Own
 		}
 	}
-	if err := s.standard(ctx); err != nil {
-		return s.certificate(nil), err
-	}
-	s.explore(ctx)
-	if ctx.Err() != nil && s.stopped == "" {
-		s.stopped = "interrupted"
-	}
-	return s.certificate(s.duel(ctx)), nil
+	return s, nil
 }
 
 func (s *session) maxRuns() int     { return orDefault(s.opt.Runs, 25) }
