@@ -22,7 +22,7 @@ export const answer = {
         ["measured", plan.source === "heuristic" ? null : when(plan.measured_at)],
         ["arms known", plan.evaluations > 0 ? count(plan.evaluations) : null],
         ["to be checked again", (plan.recheck ?? []).join(", ")],
-        ["last tune", verdict(m.verdict)],
+        ["last tune", m.verdict ? verdict(m.verdict) : null],
         ["checks", m.checks > 0 ? [`${count(m.checks)}, the last: `, versus(m.last_ratio)] : "none yet"],
         ["next check", m.next_check && plan.source === "measured" ? when(m.next_check) : null],
         ["drift", m.checks > 0 ? drift(m) : null],

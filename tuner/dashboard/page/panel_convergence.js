@@ -17,7 +17,7 @@ export const convergence = {
         choice("convergence-regime", "Regime", regimes.map((r) => [r, regimeName(r)]), regime),
         choice("convergence-axis", "Against", [["evaluations", "evaluations"], ["seconds", "seconds"]], axis)),
       h("figure", { class: "plot", "data-key": "plot" }, s("svg", { role: "img", "aria-label": summary(curves, regime) })),
-      h("p", { class: "legend" }, h("span", { class: "key newest" }, "best so far, newest run"), h("span", { class: "key past" }, "earlier runs"), h("span", { class: "key dot" }, "an arm"), h("span", { class: "key cross" }, "failed")),
+      h("p", { class: "legend" }, h("span", { class: "key newest" }, "best so far, newest run"), h("span", { class: "key past" }, "earlier runs"), h("span", { class: "key dot" }, "an arm"), h("span", { class: "key cross" }, "failed"), h("span", {}, "These are single measurements: the duels of the certificate decide.")),
       h("details", {}, h("summary", {}, "Runs as a table"), runs(curves)),
     ];
   },

@@ -33,7 +33,7 @@ export const now = {
       facts(
         ["mode", h("span", { title: modes[state.mode] }, badge("info", state.mode), " ", h("span", { class: "soft" }, modes[state.mode] ?? ""))],
         ["runs since", when(state.started)],
-        ["steps", `${count(state.steps)}: ${count(state.aborted)} gave way to load, ${count(state.failed)} failed`],
+        ["steps", state.steps > 0 ? `${count(state.steps)}, of which ${count(state.aborted)} gave way to load and ${count(state.failed)} failed` : "none yet"],
         ["others on this host", u.known ? `${u.cpus.toFixed(2)} CPUs busy (${percent(u.utilization)}), ${count(u.runnable)} task${u.runnable === 1 ? "" : "s"} runnable` : "not known yet"],
         ["tasks waited for", u.known ? `CPU ${percent(u.cpu_stall, 1)}, memory ${percent(u.memory_stall, 1)}, I/O ${percent(u.io_stall, 1)} of the time` : null],
         ["throttled", u.known && u.throttled > 0 ? badge("warn", `${percent(u.throttled, 1)} of the time`) : null],

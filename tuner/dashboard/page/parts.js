@@ -38,6 +38,7 @@ const verdicts = {
   KEEP_DEFAULT: ["still", "default kept", "a gain of 1 % over the default is ruled out"],
   INCONCLUSIVE: ["warn", "inconclusive", "neither proven faster nor ruled out; nothing is changed"],
   CONFIRMED: ["good", "confirmed", "right, and no slower than the default"],
+  PROPOSED: ["still", "proposed", "not measured here"],
   FAILED: ["bad", "failed", "wrong, or proven slower than the default"],
 };
 
