@@ -62,6 +62,7 @@ type Server struct {
 	reader   *history.Reader
 	events   *hub
 	requests chan struct{} // those that are answered at once
+	pace     pace
 
 	mu       sync.Mutex
 	answers  map[string]*kept[answer]
@@ -90,7 +91,7 @@ func New(opt Options) (*Server, error) {
 	}
 	s := &Server{
 		opt: opt, host: host, closed: !loopback(host) && opt.TokenFile != "", reader: history.NewReader(opt.Store),
-		requests: make(chan struct{}, mostRequests), answers: map[string]*kept[answer]{}, archives: map[string]*kept[*archive]{},
+		requests: make(chan struct{}, mostRequests), pace: usualPace, answers: map[string]*kept[answer]{}, archives: map[string]*kept[*archive]{},
 	}
 	s.events = newHub(opt.Now())
 	if opt.TokenFile == "" {
@@ -161,17 +162,25 @@ const (
 	mostRequests    = 32 // at once, streams not counted
 	mostHeaderBytes = 16 << 10
 	mostBodyBytes   = 4 << 10
-	headerTime      = 5 * time.Second
-	readTime        = 10 * time.Second
-	writeTime       = 30 * time.Second
-	idleTime        = time.Minute
-	lastWords       = 2 * time.Second // that requests get when the server ends
 )
+
+// pace is how long things may take, and how often they are done.
+type pace struct {
+	header, request, answer, idle time.Duration // of a connection
+	last                          time.Duration // that requests get when the server ends
+	look                          time.Duration // at the daemon, for events
+	beat                          time.Duration // of a stream in which nothing happens
+}
+
+var usualPace = pace{
+	header: 5 * time.Second, request: 10 * time.Second, answer: 30 * time.Second, idle: time.Minute, last: 2 * time.Second,
+	look: time.Second, beat: 15 * time.Second,
+}
 
 // Serve answers until ctx ends, which is no error. Listen comes first.
 func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		Handler: s.handler(), ReadHeaderTimeout: s.pace.header, ReadTimeout: s.pace.request, WriteTimeout: s.pace.answer, IdleTimeout: s.pace.idle,
 		MaxHeaderBytes: mostHeaderBytes, ErrorLog: s.errorLog(),
 	}
 	listener := limit(s.listener, mostConnections)
@@ -188,7 +197,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.events.close()
-		late, stop := context.WithTimeout(context.Background(), lastWords)
+		late, stop := context.WithTimeout(context.Background(), s.pace.last)
 		defer stop()
 		if server.Shutdown(late) != nil {
 			server.Close()

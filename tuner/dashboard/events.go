@@ -19,8 +19,6 @@ const (
 	mostStreams = 64
 	mostBehind  = 64 // messages that a stream may lag behind before it is ended; its reader comes again
 	mostReplays = 256
-	lookEvery   = time.Second
-	heartbeat   = 15 * time.Second
 	retryMillis = 2000
 	sendTime    = 10 * time.Second
 )
@@ -127,7 +125,7 @@ const stateEvent = "state"
 func (h *hub) watch(ctx context.Context, s *Server) {
 	log, stop := s.opt.Daemon.Subscribe()
 	defer stop()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(s.pace.look)
 	defer tick.Stop()
 	var seen sight
 	for {
@@ -187,6 +185,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	ch, missed, id, ok := s.events.open(r.Header.Get("Last-Event-ID"))
 	if !ok {
 		w.Header().Set("Retry-After", "10")
+		w.Header().Set("Connection", "close")
 		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("more than %d streams of events", mostStreams))
 		return
 	}
@@ -214,7 +213,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if !send(begin) {
 		return
 	}
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(s.pace.beat)
 	defer beat.Stop()
 	for {
 		select {

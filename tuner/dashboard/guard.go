@@ -61,6 +61,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Connection", "close")
 			fail(w, http.StatusServiceUnavailable, "too many requests at once")
 		}
 	})
