@@ -92,14 +92,24 @@ type site struct {
 	end    func() error // both; what Serve returned
 }
 
-// open starts a daemon in mode use over a store, and its page on a port of its own.
-func open(t *testing.T, store string, change func(*Options)) *site {
+// open starts a daemon in mode use over a store, and its page on a port of its own. change may alter the options. Without
+// models it has one.
+func open(t *testing.T, store string, change func(*Options), models ...string) *site {
+	t.Helper()
+	if len(models) == 0 {
+		models = []string{anyModel}
+	}
+	return openTweaked(t, store, models, change, nil)
+}
+
+// openTweaked is open for what no option says.
+func openTweaked(t *testing.T, store string, models []string, change func(*Options), tweak func(*Server)) *site {
 	t.Helper()
 	v := &site{t: t, store: store, tuner: openSimulated(t, store)}
 	ready, served := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := daemon.Options{
-		Tuner: v.tuner, Store: store, Models: []string{anyModel}, Child: []string{"false"}, Mode: daemon.Use, Look: 2 * time.Millisecond,
+		Tuner: v.tuner, Store: store, Models: models, Child: []string{"false"}, Mode: daemon.Use, Look: 2 * time.Millisecond,
 		Lock: filepath.Join(t.TempDir(), "host.lock"), Log: zerolog.Nop(),
 		Read:       func() idle.Reading { return idle.Reading{} },
 		Conditions: func(context.Context) (map[string]string, error) { return nil, nil },
@@ -121,6 +131,9 @@ func open(t *testing.T, store string, change func(*Options)) *site {
 				return err
 			}
 			v.server.pace.look = 5 * time.Millisecond
+			if tweak != nil {
+				tweak(v.server)
+			}
 			return v.server.Listen()
 		},
 	}

@@ -129,14 +129,15 @@ func (s *Server) kernels(ctx context.Context, name string) (any, error) {
 				continue
 			}
 			best[m.Kernel] = len(shown.Rows)
-			shown.Rows = append(shown.Rows, newRow(g, m, a.model, shown.ReadBandwidth))
+			shown.Rows = append(shown.Rows, newRow(g, m, plan, a.model, shown.ReadBandwidth))
 		}
 	}
 	return shown, nil
 }
 
-// newRow relates a setting to what limits it.
-func newRow(g group, m measured, of model.Model, bandwidth float64) row {
+// newRow relates a setting to what limits it. The row serves where its kernel does, maybe with another setting.
+func newRow(g group, m measured, plan tuner.Plan, of model.Model, bandwidth float64) row {
+	m.Serving = plan.Config.Arm(g.regime).Kernel == m.Kernel
 	r := row{Target: g.target, Regime: g.regime, measured: m, Arms: 1}
 	r.Ops = 2 * float64(of.TernaryWeights()) * m.Rate
 	bytes := tuner.Problem{Model: of, Target: g.target}.LayoutBytes(m.Layout)
