@@ -10,6 +10,7 @@ import (
 type kept[T any] struct {
 	turn  chan struct{} // held by who makes it or takes it
 	value T
+	err   error
 	until time.Time
 	made  time.Time
 }
@@ -22,7 +23,8 @@ const makeTime = 20 * time.Second
 
 func newKept[T any]() *kept[T] { return &kept[T]{turn: make(chan struct{}, 1)} }
 
-// get returns the value, which is made anew if it is older than fresh. make gets the one before. An error is told and not kept.
+// get returns the value, which is made anew if it is older than fresh; remake gets the one before. An error is kept in its
+// place for as long, unless the caller gave up.
 func (k *kept[T]) get(ctx context.Context, now func() time.Time, fresh time.Duration, remake func(ctx context.Context, last T) (T, error)) (T, error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -33,15 +35,18 @@ func (k *kept[T]) get(ctx context.Context, now func() time.Time, fresh time.Dura
 	}
 	began := now()
 	if !k.made.IsZero() && began.Before(k.until) && !began.Before(k.made) { // else the clock was set back
-		return k.value, nil
+		return k.value, k.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, makeTime)
+	bounded, cancel := context.WithTimeout(ctx, makeTime)
 	defer cancel()
-	value, err := remake(ctx, k.value)
-	if err != nil {
-		return value, err
+	value, err := remake(bounded, k.value)
+	if ctx.Err() != nil {
+		return value, ctx.Err()
 	}
-	k.value, k.made = value, now()
+	if k.err = err; err == nil {
+		k.value = value
+	}
+	k.made = now()
 	k.until = k.made.Add(max(fresh, idleShare*k.made.Sub(began)))
-	return value, nil
+	return k.value, err
 }
