@@ -65,7 +65,7 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags hyperparameters,candidates ./bandit
-	$(GO) vet -tags browser ./experiments/report
+	$(GO) vet -tags browser ./experiments/report ./tuner/dashboard
 	$(GO) run $(STATICCHECK) ./...
 
 generate: ## regenerate the assembly from its generators
@@ -118,7 +118,7 @@ emulate-avxvnni:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
 	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
-browser: ## open a report of replay in a browser (chromium) and look at every plot
+browser: ## open a report of replay and the page of the daemon in a browser (chromium), look at every plot, press every button
 	$(GO) test -tags browser -count 1 -run Browser ./experiments/report
 
 FUZZTIME ?= 5s

@@ -100,6 +100,7 @@ function take(state) {
   for (const panel of [now, events]) Object.assign(known.get(panel.id), { data: state, problem: null, at: state.at });
   draw(now);
   draw(events);
+  document.title = `${state.phase} · bitnet-autotune`;
   if (before && before.phase !== state.phase) say(`${state.phase}: ${state.reason}`);
   const names = state.models.map((m) => m.name);
   if (!names.includes(view.model)) choose(fromAddress(names));
@@ -196,7 +197,7 @@ function showToken() {
 async function act(what) {
   const model = view.model, plan = known.get("answer").data;
   if (!plan || (!token.get() && !(await unlock()))) return;
-  const done = await confirmAct(what, plan, async (body) => {
+  const done = await confirmAct(what, model, plan, async (body) => {
     try {
       await post(modelPath(model, what), body);
     } catch (error) {
@@ -215,6 +216,7 @@ async function act(what) {
 
 function begin() {
   build();
+  document.getElementById("where").textContent = location.host;
   showToken();
   addEventListener("hashchange", () => view.state && choose(fromAddress(view.state.models.map((m) => m.name))));
   addEventListener("click", (event) => {

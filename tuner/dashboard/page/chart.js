@@ -20,7 +20,7 @@ export function scale(low, high, from, to) {
 }
 
 // plot is a frame with a grid. x and y say low, high and how to write a tick; draw gets the two scales and returns marks.
-export function plot({ width, height, x, y, left = 44, bottom = 34, right = 10, top = 10 }, draw) {
+export function plot({ width, height, x, y, left = 48, bottom = 34, right = 10, top = 24 }, draw) {
   const inner = { left, right: width - right, top, bottom: height - bottom };
   const X = scale(x.low, x.high, inner.left, inner.right), Y = scale(y.low, y.high, inner.bottom, inner.top);
   const across = x.ticks ?? ticks(x.low, x.high, Math.max(2, width / 110));
@@ -30,6 +30,7 @@ export function plot({ width, height, x, y, left = 44, bottom = 34, right = 10, 
     up.map((v) => s("text", { class: "tick", x: inner.left - 6, y: Y(v), "text-anchor": "end", "dominant-baseline": "central" }, (y.write ?? digits)(v))),
     across.map((v) => s("text", { class: "tick", x: Math.min(X(v), inner.right - 4), y: inner.bottom + 14, "text-anchor": "middle" }, (x.write ?? digits)(v))),
     x.label && s("text", { class: "tick", x: inner.right, y: height - 4, "text-anchor": "end" }, x.label),
+    y.label && s("text", { class: "tick", x: 0, y: 11 }, y.label),
     s("line", { class: "axis", x1: inner.left, x2: inner.right, y1: inner.bottom, y2: inner.bottom }),
     draw(X, Y, inner),
   ];

@@ -59,9 +59,9 @@ const acts = {
 };
 
 // confirmAct says what would happen, and does it if that is wanted. It resolves to what was done, or undefined.
-export function confirmAct(what, plan, run) {
+export function confirmAct(what, model, plan, run) {
   const dialog = document.getElementById("confirm"), { title, done, says } = acts[what];
-  fill(document.getElementById("confirm-title"), `${title} ${plan.model}?`);
+  fill(document.getElementById("confirm-title"), `${title} ${model}?`);
   fill(document.getElementById("confirm-text"), says(plan));
   fill(document.getElementById("confirm-go"), title);
   const by = dialog.querySelector("[name=by]"), why = dialog.querySelector("[name=why]");

@@ -55,7 +55,7 @@ export const known = (time) => Boolean(time) && !time.startsWith("0001-");
 // relative is "in 3 min", "20 s ago".
 export function relative(time, now = Date.now()) {
   const off = (Date.parse(time) - now) / 1000, size = Math.abs(off);
-  if (size < 5) return "now";
+  if (size < 5 || (off > 0 && off < 60)) return "now"; // clocks differ by some seconds
   const [n, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([n]) => size >= n);
   const text = `${Math.floor(size / n)} ${unit}`;
   return off > 0 ? `in ${text}` : `${text} ago`;

@@ -6,14 +6,14 @@ import { bytes, count, digits } from "./format.js";
 
 export const answer = {
   id: "answer", title: "Learned config", path: (model) => `models/${model}/plan`, size: "wide",
-  render(plan, { state }) {
-    const m = state?.models?.find((m) => m.name === plan.model) ?? {};
+  render(plan, { state, model }) {
+    const m = state?.models.find((m) => m.name === model) ?? {};
     const c = plan.config;
     const rows = [["decode", c.decode], ["small_batch", c.small_batch], ["prefill", c.prefill]].filter(([, s]) => s?.kernel);
     return [
       h("div", { class: "headline" }, source(plan.source), h("p", {}, plan.reason)),
       table("The config that answers, by regime", [["regime"], ["kernel"], ["setting"]], h("tbody", {}, rows.map(([r, s]) =>
-        h("tr", {}, h("th", { scope: "row" }, regimeName(r)), h("td", {}, h("code", {}, s.kernel)), h("td", { class: "text" }, setting(s)))))),
+        h("tr", {}, h("th", { scope: "row" }, regimeName(r)), h("td", {}, h("code", {}, s.kernel)), h("td", { class: "text" }, setting(s))))), { class: "stack" }),
       facts(
         ["gain", plan.ratio?.estimate > 0 ? [versus(plan.ratio), h("span", { class: "soft" }, " against the default")] : "not measured"],
         ["layout", `${c.layout}${plan.layout_reason ? ": " + plan.layout_reason : ""}`],

@@ -10,9 +10,9 @@ export const certificate = {
     const inForce = [...(c.regimes ?? []), ...(c.inherited ?? [])];
     return [
       h("div", { class: "headline" }, verdict(c.verdict), versus(c.ratio)),
-      table("Verdicts by regime", [["regime"], ["against the default"], ["default", "number"], ["best", "number"], ["verdict"], ["best setting"]], h("tbody", {}, inForce.map((v) =>
-        h("tr", {}, h("th", { scope: "row" }, regimeName(v.regime)), h("td", {}, versus(v.ratio)), h("td", { class: "number" }, perSecond(v.default_ns_per_token)), h("td", { class: "number" }, perSecond(v.best_ns_per_token)),
-          h("td", {}, verdict(v.verdict)), h("td", { class: "text" }, h("code", {}, v.best.kernel), " ", setting(v.best)))))),
+      table("Verdicts by regime", [["regime"], ["against the default"], ["default", "number"], ["best", "number"]], inForce.map((v) => h("tbody", {},
+        h("tr", {}, h("th", { scope: "rowgroup", rowspan: "2" }, regimeName(v.regime)), h("td", {}, versus(v.ratio)), h("td", { class: "number", "data-label": "default" }, perSecond(v.default_ns_per_token)), h("td", { class: "number", "data-label": "best" }, perSecond(v.best_ns_per_token))),
+        h("tr", {}, h("td", { class: "text", colspan: "3" }, verdict(v.verdict), h("code", {}, v.best.kernel), " ", setting(v.best))))), { class: "stack pairs" }),
       facts(
         ["noise floor", c.noise_floor > 0 ? `${percent(c.noise_floor, 1)}: below it this host cannot tell two settings apart` : "not known"],
         ["evidence", `${count(c.evaluations)} of ${count(c.space_size)} arms measured, ${count(c.known)} known before, ${count(c.failed)} failed, ${count(c.censored)} samples set aside`],

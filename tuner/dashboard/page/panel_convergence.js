@@ -50,15 +50,15 @@ function summary(curves, regime) {
 function picture(curves, axis, width, height) {
   if (curves.length === 0) return [];
   const all = curves.flatMap((c) => c.points);
-  const high = Math.max(1.1, ...all.flatMap((p) => [p.best, p.ratio])) * 1.06;
+  const ratios = [1, ...all.map((p) => p.ratio), ...all.map((p) => p.best)].filter((v) => v > 0);
+  const span = Math.max(...ratios) - Math.min(...ratios) || 0.1, low = Math.max(0, Math.min(...ratios) - 0.08 * span), high = Math.max(...ratios) + 0.08 * span;
   const x = { low: 0, high: Math.max(1, ...all.map((p) => p.at)), label: axis === "seconds" ? "seconds" : "evaluations" };
-  return plot({ width, height, x, y: { low: 0, high, write: (v) => `${digits(v)}×` } }, (X, Y, inner) => [
+  return plot({ width, height, x, y: { low, high, label: `times the ${curves[0].reference}${low > 0 ? ", not from 0" : ""}`, write: (v) => `${digits(v)}×` } }, (X, Y, inner) => [
     s("line", { class: "one", x1: inner.left, x2: inner.right, y1: Y(1), y2: Y(1) }),
-    s("text", { class: "tick one", x: inner.right, y: Y(1) + 14, "text-anchor": "end" }, `the ${curves[0].reference}`),
     curves.slice(1, 8).reverse().map((c) => s("path", { class: "curve past", d: steps(line(c), X, Y) })),
     curves[0].points.map((p) => (p.ratio > 0
       ? mark("small", "arm", X(p.at), Y(p.ratio), `${p.label}: ${times(p.ratio)}`)
-      : mark("cross", "bad", X(p.at), Y(0) - 8, `${p.label}: ${p.status}`))),
+      : mark("cross", "bad", X(p.at), inner.bottom - 8, `${p.label}: ${p.status}`))),
     s("path", { class: "curve newest", d: steps(line(curves[0]), X, Y) }),
     mark("dot", curves[0].run.running ? "end running" : "end", X(curves[0].points.at(-1).at), Y(curves[0].points.at(-1).best), `best so far: ${times(curves[0].points.at(-1).best)}`),
   ]);

@@ -14,7 +14,7 @@ export const kernels = {
       table("The best setting of each kernel, by regime", [["kernel"], ["best setting"], ["rate", "number"], ["weights read or work done", "number"], ["of the limit", "roof"], ["samples", "number"], ["settings tried", "number"]],
         groups(d.rows).map(([regime, rows]) => h("tbody", { "data-key": regime },
           h("tr", { class: "group" }, h("th", { scope: "colgroup", colspan: "7" }, regimeName(regime))),
-          rows.map((r) => row(r, longest))))),
+          rows.map((r) => row(r, longest)))), { class: "stack" }),
       d.note && h("p", { class: "soft" }, d.note),
     ];
   },
@@ -38,5 +38,5 @@ function row(r, longest) {
     h("td", { class: "number" }, r.tokens_per_second > 0 ? tokens(r.tokens_per_second) : words(r.status)),
     h("td", { class: "number" }, r.regime === "decode" ? byteRate(r.bytes_per_second) : opRate(r.ops_per_second)),
     h("td", { class: "roof" }, r.fraction_of_limit > 0 ? [bar(r.fraction_of_limit / longest, `${percent(r.fraction_of_limit)} of the ${r.limit} limit`, "", 1 / longest), h("span", { class: "figure" }, percent(r.fraction_of_limit))] : h("span", { class: "soft" }, "no limit measured")),
-    h("td", { class: "number" }, count(r.samples)), h("td", { class: "number" }, count(r.arms)));
+    h("td", { class: "number", "data-label": "samples" }, count(r.samples)), h("td", { class: "number", "data-label": "settings tried" }, count(r.arms)));
 }

@@ -23,7 +23,7 @@ export const space = {
         h("tbody", {}, rows.slice(0, all ? rows.length : shown).map((r) => h("tr", { "data-key": r.key },
           h("th", { scope: "row" }, h("code", {}, r.kernel), " ", h("span", { class: "soft" }, r.blocking)),
           columns.map((c) => cell(r.cells.get(c.key), low, high, reference))))), { class: "heat" }),
-      h("p", { class: "legend" }, h("span", {}, `${times(low)}`), h("span", { class: "ramp", "aria-hidden": "true" }), h("span", {}, `${times(high)} the ${reference}; small: samples; –: not tried`)),
+      h("p", { class: "legend" }, h("span", {}, `${times(low)}`), h("span", { class: "ramp", "aria-hidden": "true" }), h("span", {}, `${times(high)} the ${reference}; in brackets: samples; –: not tried`)),
     ];
   },
 };
@@ -54,5 +54,5 @@ function cell(c, low, high, reference) {
   if (!c) return h("td", { class: "number none" }, h("span", { class: "soft" }, "–"));
   if (!(c.ratio > 0)) return h("td", { class: "number failed" }, words(c.status));
   const title = `${times(c.ratio)} the ${reference}, ${tokens(c.tokens_per_second)}, ${count(c.samples)} samples`;
-  return h("td", { class: "number cell", title, vars: { "--heat": ((c.ratio - low) / (high - low || 1)).toFixed(3) } }, c.ratio.toFixed(2), " ", h("small", {}, count(c.samples)));
+  return h("td", { class: "number cell", title, vars: { "--heat": ((c.ratio - low) / (high - low || 1)).toFixed(3) } }, c.ratio.toFixed(2), " ", h("small", {}, `(${count(c.samples)})`));
 }

@@ -27,7 +27,7 @@ export const timeline = {
       h("figure", { class: "plot", "data-key": "plot" }, s("svg", { role: "img", "aria-label": `${list.length} entries, ${checks.length} of them checks` + (checks[0] ? `, the last ${times(checks[0].ratio?.estimate ?? 0)} the default` : "") })),
       h("p", { class: "legend" }, h("span", { class: "key dot" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
         h("span", { class: "key down" }, "pin, unpin"), h("span", { class: "key cross" }, "rollback"), h("span", { class: "key drift" }, "drift statistic, with its limit")),
-      table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), { class: "long" }),
+      table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), { class: "long stack" }),
     ];
   },
   after(element, d) {
@@ -41,8 +41,8 @@ function entry(e) {
   return h("tr", { "data-key": `${e.at} ${e.kind} ${e.regime ?? ""} ${e.run ?? ""}` },
     h("th", { scope: "row" }, when(e.at)),
     h("td", {}, badge(kind, text), e.verdict && verdict(e.verdict), e.regime && ` ${regimeName(e.regime)}`, e.objective && ` ${e.objective}`, e.serving && badge("good", "serves")),
-    h("td", {}, e.ratio?.estimate > 0 ? versus(e.ratio) : h("span", { class: "soft" }, "–")),
-    h("td", { class: "number" }, e.drift_limit > 0 ? `${digits(e.drift ?? 0, 2)} of ${digits(e.drift_limit, 2)}` : "–"),
+    h("td", {}, e.ratio?.estimate > 0 ? versus(e.ratio) : null),
+    h("td", { class: "number", "data-label": e.drift_limit > 0 ? "drift" : null }, e.drift_limit > 0 ? `${digits(e.drift ?? 0, 2)} of ${digits(e.drift_limit, 2)}` : ""),
     h("td", { class: "text" }, [e.by && `by ${e.by}`, e.why].filter(Boolean).join(": ")));
 }
 
@@ -53,9 +53,10 @@ function picture(list, width, height) {
   const first = at(list[0]), last = Math.max(at(list.at(-1)), first + 60000), room = (last - first) * 0.02, step = stepOf(last - first, width);
   const x = { low: first - room, high: last + room, ticks: dates(first, last, step), write: (t) => dated(t, last - first, step) };
   const values = rated.flatMap((e) => [e.ratio.estimate, e.ratio.low, e.ratio.high]).filter((v) => v > 0 && v < 1e3);
-  const y = { low: Math.min(0.9, ...values) * 0.97, high: Math.max(1.1, ...values) * 1.03, write: (v) => `${digits(v)}×` };
+  const span = Math.max(1.02, ...values) - Math.min(0.98, ...values);
+  const y = { low: Math.min(0.98, ...values) - 0.05 * span, high: Math.max(1.02, ...values) + 0.05 * span, label: "times the default, not from 0", write: (v) => `${digits(v)}×` };
   const lower = drifts.length > 0 ? 56 : 0;
-  return plot({ width, height, x, y, bottom: 34 + lower, top: 18 }, (X, Y, inner) => [
+  return plot({ width, height, x, y, bottom: 34 + lower, top: 38 }, (X, Y, inner) => [
     s("line", { class: "one", x1: inner.left, x2: inner.right, y1: Y(1), y2: Y(1) }),
     list.filter((e) => ["pin", "unpin", "rollback"].includes(e.kind)).map((e) => s("line", { class: `event ${e.kind}`, x1: X(at(e)), x2: X(at(e)), y1: inner.top, y2: inner.bottom })),
     rated.filter((e) => e.ratio.low > 0).map((e) => s("line", { class: "interval", x1: X(at(e)), x2: X(at(e)), y1: Y(Math.max(y.low, e.ratio.low)), y2: Y(Math.min(y.high, e.ratio.high)) })),

@@ -60,7 +60,7 @@ export function source(name) {
 }
 
 // versus is a ratio to the default with its interval, as figures and as a mark on a scale whose middle is 1.
-export function versus(ratio, span = 0.5) {
+export function versus(ratio, span = 0.1) {
   if (!ratio || !(ratio.estimate > 0)) return h("span", { class: "soft" }, "not measured");
   return h("span", { class: "versus" }, h("span", { class: "figure" }, times(ratio.estimate)), " ", whisker(ratio, span), " ", h("span", { class: "soft" }, interval(ratio)));
 }
@@ -98,7 +98,7 @@ export const empty = (text) => h("p", { class: "empty" }, text);
 
 // table has a caption for those who cannot see what it belongs to. A column is [name, class].
 export function table(caption, columns, bodies, more = {}) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     h("table", more, h("caption", { class: "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map(([name, kind, title]) => h("th", { scope: "col", class: kind, title }, name)))),
       bodies));
