@@ -119,7 +119,7 @@ emulate-avxvnni:
 	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
 browser: ## open a report of replay and the page of the daemon in a browser (chromium), look at every plot, press every button
-	$(GO) test -tags browser -count 1 -run Browser ./experiments/report
+	$(GO) test -tags browser -count 1 -run Browser ./experiments/report ./tuner/dashboard
 
 FUZZTIME ?= 5s
 # Go before 1.27 may report the end of the time itself as a failure with no input to blame (go.dev/issue/75804).

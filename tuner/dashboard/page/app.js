@@ -47,7 +47,9 @@ function draw(panel) {
   const trouble = problem ? `${data ? `Not brought up to date since ${relative(at)}` : "Not available"}: ${problem}` : data?.damage && `Not everything could be read: ${data.damage}`;
   said.hidden = !trouble;
   fill(said, trouble);
-  section.setAttribute("aria-busy", String(!data && !problem));
+  const busy = !data && !problem; // then another model's data may still stand there
+  section.setAttribute("aria-busy", String(busy));
+  body.inert = busy;
   try {
     if (data?.none) {
       fill(body, empty(data.none));
@@ -115,7 +117,10 @@ const fromAddress = (names) => names.find((n) => `#${encodeURIComponent(n)}` ===
 function choose(model) {
   if (view.model === model) return;
   view.model = model;
-  for (const panel of places.model) Object.assign(known.get(panel.id), { data: undefined, problem: null });
+  for (const panel of places.model) {
+    Object.assign(known.get(panel.id), { data: undefined, problem: null });
+    draw(panel);
+  }
   drawModels();
   refreshModel();
 }
