@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
@@ -18,10 +20,10 @@ const noPage = "off"
 // runShown runs a daemon, and beside it the page that shows it: from when this is the one daemon of the host until it ends.
 // A page that breaks down ends the daemon, or nobody would notice.
 func (a *app) runShown(ctx context.Context, opt daemon.Options, shown dashboard.Options) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	served := make(chan struct{})
-	close(served) // there is none yet
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var serving sync.WaitGroup
+	var broken error // why the page ended
 	var d *daemon.Daemon
 	opt.Ready = func() error {
 		shown.Daemon, shown.Tuner, shown.Store, shown.Log, shown.Build = d, opt.Tuner, opt.Store, opt.Log, thisBuild().Version
@@ -33,13 +35,12 @@ func (a *app) runShown(ctx context.Context, opt daemon.Options, shown dashboard.
 		if err != nil {
 			return fmt.Errorf("daemon: %w", err)
 		}
-		served = make(chan struct{})
-		go func() {
-			defer close(served)
+		serving.Go(func() {
+			defer cancel()
 			if err := server.Serve(ctx); err != nil {
-				cancel(fmt.Errorf("daemon: the page: %w", err))
+				broken = fmt.Errorf("daemon: the page: %w", err)
 			}
-		}()
+		})
 		return nil
 	}
 	if shown.Listen == noPage {
@@ -50,12 +51,9 @@ func (a *app) runShown(ctx context.Context, opt daemon.Options, shown dashboard.
 		return err
 	}
 	err = d.Run(ctx)
-	if cause := context.Cause(ctx); err == nil && cause != ctx.Err() {
-		err = cause
-	}
-	cancel(nil)
-	<-served
-	return err
+	cancel()
+	serving.Wait()
+	return errors.Join(err, broken)
 }
 
 // adviseOn advises as the advise verb does, for a service that runs a model with this program's kernels as the plan says.

@@ -76,8 +76,8 @@ var allowedInTests = map[string][]string{
 	"tuner/target":    {"cuda/sim"},
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
-	"tuner/dashboard": {"tuner/measure/measuretest", "cuda/driver", "probe", "tuner/idle", "probe/model/modeltest"}, // a simulated host
-	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"}, // a simulated host
+	"tuner/dashboard": {"tuner/measure/measuretest", "cuda/driver", "probe", "tuner/idle", "tuner/engine", "probe/model/modeltest"}, // a simulated host
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"},                                                  // a simulated host
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

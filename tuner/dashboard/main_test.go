@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/advisor"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
@@ -49,12 +51,12 @@ func (s simulated) Prepare(ctx context.Context, r target.Regime, a target.Arm) (
 var simulatedHost = probe.Host{OS: "linux", Arch: "amd64", CPU: probe.CPU{
 	Model: "Simulated CPU", Vendor: "None", PhysicalCores: 4, LogicalCores: 4, UsableCores: 4, UsablePhysical: 4,
 	CPUs: []int{0, 1, 2, 3}, ThreadsPerCore: 1, NUMANodes: 1, Features: probe.SSE42 | probe.AVX | probe.AVX2 | probe.NEON,
-}, Memory: probe.Memory{TotalBytes: 16 << 30, AvailableBytes: 8 << 30, LimitBytes: 16 << 30}, Warnings: []string{}}
+}, Memory: probe.Memory{TotalBytes: 16 << 30, AvailableBytes: 8 << 30, LimitBytes: 16 << 30}, HugePages: "never", Warnings: []string{}}
 
 func openSimulated(t *testing.T, store string) *tuner.Tuner {
 	t.Helper()
 	s := simulated{measuretest.New(1, measuretest.Jitter(0.005))}
-	begin, host := time.Now(), simulatedHost
+	begin, host := time.Now().Add(-20*time.Second), simulatedHost // so that what it learns lies in the past
 	tuned, err := tuner.Open(tuner.Options{
 		Store: store, Host: &host,
 		CUDA: func() (*driver.Driver, error) { return nil, &driver.Error{Op: "dlopen", Kind: driver.ErrNoDriver} },
@@ -114,14 +116,16 @@ func openTweaked(t *testing.T, store string, models []string, change func(*Optio
 		Read:       func() idle.Reading { return idle.Reading{} },
 		Conditions: func(context.Context) (map[string]string, error) { return nil, nil },
 		Ready: func() (err error) {
+			defer close(ready)
 			shown := Options{
 				Daemon: v.daemon, Tuner: v.tuner, Store: store, Build: "test", Listen: "127.0.0.1:0", Log: zerolog.Nop(),
 				Machine: func(context.Context) (gpu.Machine, error) {
 					return gpu.Machine{Fingerprint: simulatedHost.Fingerprint(), Host: simulatedHost, Survey: gpu.Survey{GPUs: []gpu.GPU{}, Note: "nobody looked"}}, nil
 				},
-				Advise: func(context.Context, string) (advisor.Report, error) {
+				Advise: func(_ context.Context, name string) (advisor.Report, error) {
+					m, loaded := model.Load(name)
 					a, err := advisor.New(advisor.Options{})
-					return a.Advise(advisor.Context{Host: simulatedHost, Current: advisor.Settings{"threads": "16"}}), err
+					return a.Advise(advisor.Context{Host: simulatedHost, Model: &m, Current: advisor.Settings{"threads": "4", "layout": "i2s"}}), errors.Join(err, loaded)
 				},
 			}
 			if change != nil {
@@ -141,11 +145,6 @@ func openTweaked(t *testing.T, store string, models []string, change func(*Optio
 	if v.daemon, err = daemon.New(opt); err != nil {
 		t.Fatal(err)
 	}
-	begin := opt.Ready
-	opt.Ready = func() error { defer close(ready); return begin() }
-	if v.daemon, err = daemon.New(opt); err != nil {
-		t.Fatal(err)
-	}
 	ran := make(chan error, 1)
 	go func() { ran <- v.daemon.Run(ctx) }()
 	<-ready
@@ -154,6 +153,9 @@ func openTweaked(t *testing.T, store string, models []string, change func(*Optio
 		t.Fatal(<-ran)
 	}
 	go func() { served <- v.server.Serve(ctx) }()
+	for v.daemon.State().Phase == daemon.Stopped { // its loop begins at once
+		time.Sleep(time.Millisecond)
+	}
 	v.url = strings.TrimSuffix(v.server.URL(), "/")
 	text, err := readBounded(v.server.opt.TokenFile)
 	if err != nil {

@@ -95,8 +95,14 @@ func modelFamilies(models []daemon.ModelState) []family {
 	drift := gauge("drift", "Drift statistic, the largest of the regimes.")
 	limit := gauge("drift_limit", "Drift statistic above which a config is tuned anew or rolled back.")
 	next := gauge("next_check_timestamp_seconds", "When the next check is due, in seconds since 1970.")
+	told := map[string]bool{}
 	for _, m := range models {
-		label := []string{"model", m.Name}
+		name := strings.ToValidUTF8(m.Name, "�")
+		if told[name] {
+			continue // a series may be there once, and a model be given twice
+		}
+		told[name] = true
+		label := []string{"model", name}
 		add := func(f *family, value float64, more ...string) {
 			f.series = append(f.series, series{value, append(slices.Clone(label), more...)})
 		}
@@ -140,7 +146,7 @@ func (f family) write(w io.Writer) {
 	for _, s := range f.series {
 		var labels []string
 		for i := 0; i+1 < len(s.labels); i += 2 {
-			labels = append(labels, s.labels[i]+`="`+escapeLabel.Replace(strings.ToValidUTF8(s.labels[i+1], "�"))+`"`)
+			labels = append(labels, s.labels[i]+`="`+escapeLabel.Replace(s.labels[i+1])+`"`)
 		}
 		text := strings.Join(labels, ",")
 		if text != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -156,6 +159,7 @@ func TestAPIDocument(t *testing.T) {
 	}
 	store := t.TempDir()
 	learn(t, openSimulated(t, store))
+	publishOthers(t, store)
 	v := open(t, store, nil)
 	var documented []string
 	fresh := example.ReplaceAllFunc(text, func(block []byte) []byte {
@@ -191,6 +195,43 @@ func TestAPIDocument(t *testing.T) {
 	for what := range writes {
 		if !strings.Contains(string(text), "### POST /api/v1/models/{model}/"+what+"\n") {
 			t.Errorf("API.md lacks POST %s", what)
+		}
+	}
+}
+
+// publishOthers adds to what was learned what another program was, and what another host was.
+func publishOthers(t *testing.T, dir string) {
+	t.Helper()
+	snapshot, err := history.ReadSnapshot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := snapshot.Learned[0]
+	var proof tuner.Certificate
+	if err := json.Unmarshal(received.Certificate, &proof); err != nil {
+		t.Fatal(err)
+	}
+	proof.Received = &tuner.Received{Objective: "mixed", Hosts: 3, MeasuredAt: received.MeasuredAt, Evaluations: 76, Verdict: tuner.Confirmed, CheckedAt: received.MeasuredAt, Config: "c0ffee"}
+	received.Envelope = maps.Clone(received.Envelope)
+	received.Envelope["origin"] = "fleet"
+	engines := snapshot.Learned[0]
+	engines.Target, engines.Objective, engines.Signature, engines.ModelName = "engine:llama-bench", "p512+n128", "b11469", "model"
+	plan := engine.Learned{Engine: "llama-bench", Build: "b11469", Command: "/opt/llama/llama-bench", Model: "/models/model.gguf",
+		Plan: engine.Plan{engine.Decode: engine.Setting{"threads": "4"}, engine.Prefill: engine.Setting{"threads": "4"}}, Own: map[string]string{"threads": "8"}}
+	cert := tuner.EngineCertificate{Verdict: "ADOPT", Model: "model", Ratio: engine.Ratio{Estimate: 1.4, Low: 1.3, High: 1.5, Confidence: 0.95},
+		Default: tuner.EngineRated{Config: plan, Decode: 20, Prefill: 100}, Best: tuner.EngineRated{Config: plan, Decode: 28, Prefill: 140}}
+	for at, v := range map[*json.RawMessage]any{&received.Certificate: proof, &engines.Certificate: cert, &engines.Config: plan} {
+		if *at, err = json.Marshal(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := history.Open(dir, history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []history.Learned{received, engines} {
+		if err := store.Publish(t.Context(), l); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
