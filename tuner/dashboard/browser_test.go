@@ -667,6 +667,9 @@ func closedSite(t *testing.T, browser context.Context, store string) {
 	if told := evaluate[string](p, `document.querySelector("main").innerText`); strings.Contains(told, anyModel) || strings.Contains(told, "Simulated") {
 		t.Errorf("without the token it tells\n%s", told)
 	}
+	p.do(chromedp.SendKeys(chromedp.CSS("#ask-token input"), "not the token"))
+	p.press(kb.Enter)
+	p.shows("#ask-token .problem", "That is not the daemon's token")
 	p.do(chromedp.SendKeys(chromedp.CSS("#ask-token input"), v.token))
 	p.press(kb.Enter)
 	p.settle()

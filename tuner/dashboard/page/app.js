@@ -68,10 +68,10 @@ function draw(panel) {
 
 // load asks for the data of a panel. An answer that is overtaken by a later one, or by another model, is dropped.
 async function load(panel) {
-  const entry = known.get(panel.id), model = view.model;
+  const entry = known.get(panel.id);
   const asked = entry.asked = (entry.asked ?? 0) + 1;
   try {
-    const data = await get(panel.path(encodeURIComponent(model)));
+    const data = await get(places.model.includes(panel) ? modelPath(view.model, panel.from) : panel.from);
     if (entry.asked !== asked) return;
     Object.assign(entry, { data, problem: null, at: data.as_of });
   } catch (error) {
@@ -132,15 +132,21 @@ function drawModels() {
       h("span", { class: "soft" }, m.error ? badge("bad", m.error) : [source(m.plan.source), m.verdict && verdict(m.verdict), m.plan.ratio?.estimate > 0 && h("span", { class: "figure" }, times(m.plan.ratio.estimate))]))))));
 }
 
-const refreshModel = () => view.model && Promise.all(places.model.map(load));
+const refreshModel = () => view.model && places.model.forEach(load);
 
 // refresh asks for everything, state first: it says which models there are.
 async function refresh() {
+  const before = view.model;
   await loadState();
-  await Promise.all([host, fleet, engines].map(load).concat(refreshModel()));
+  if (view.model === before) refreshModel(); // else the choice of another one has done so
+  [host, fleet, engines].forEach(load);
 }
 
-const refreshStored = () => !document.hidden && Promise.all([refreshModel(), ...[fleet, engines].map(load)]);
+function refreshStored() {
+  if (document.hidden) return;
+  refreshModel();
+  [fleet, engines].forEach(load);
+}
 
 let due = null, last;
 
@@ -171,6 +177,7 @@ function connection(state) {
   link.className = `link ${state}`;
   document.getElementById("link-text").textContent = links[state];
   if (state === "live" && was !== "link connecting") refresh(); // what happened in between was not heard
+  if (state === "locked") lock();
 }
 
 function say(text) {
@@ -179,11 +186,11 @@ function say(text) {
 
 let locked = false;
 
-// lock asks for the token that even reading needs, once.
+// lock asks for the token that even reading needs, in one dialog however many answers say so.
 async function lock() {
   if (locked) return;
   locked = true;
-  await unlock("Reading needs the daemon's token.");
+  await unlock(token.get() ? "That is not the daemon's token." : "Reading needs the daemon's token.");
   locked = false;
 }
 
@@ -200,9 +207,9 @@ function showToken() {
 
 // act does what a button of the panels says, once it was confirmed.
 async function act(what) {
-  const model = view.model, plan = known.get("answer").data;
-  if (!plan || (!token.get() && !(await unlock()))) return;
-  const done = await confirmAct(what, model, plan, async (body) => {
+  if (!token.get() && !(await unlock())) return;
+  const model = view.model;
+  const done = await confirmAct(what, model, known.get("answer").data, async (body) => {
     try {
       await post(modelPath(model, what), body);
     } catch (error) {
@@ -216,7 +223,7 @@ async function act(what) {
   if (!done) return;
   say(`${model}: ${done}`);
   await loadState();
-  await refreshModel();
+  refreshModel();
 }
 
 function begin() {
@@ -239,6 +246,7 @@ function begin() {
       showToken();
     } else unlock();
   });
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
   setInterval(tick, 1000);
   refresh();
   listen(heard, connection);

@@ -23,9 +23,9 @@ function open(dialog, submit) {
         dialog.close();
       } catch (error) {
         fill(problem, error.message);
-      } finally {
-        busy(false);
       }
+      busy(false);
+      if (dialog.open) dialog.querySelector(".go").focus();
     }, { signal });
     dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close(), { signal });
     dialog.addEventListener("close", () => {

@@ -7,7 +7,7 @@ import { digits, words } from "./format.js";
 const impacts = { critical: "bad", high: "warn", medium: "info", low: "still" };
 
 export const advice = {
-  id: "advice", title: "Advice", path: (model) => `models/${model}/advice`, size: "full",
+  id: "advice", title: "Advice", from: "advice", size: "full",
   render(d) {
     const list = d.suggestions ?? [];
     const asked = d.checked > 0 ? `${d.checked} rules were asked, ${d.skipped?.length ?? 0} of them lack a fact or would bring nothing.` : "";

@@ -5,7 +5,7 @@ import { bar, facts, regimeName, setting, source, table, verdict, versus, when }
 import { bytes, count, digits } from "./format.js";
 
 export const answer = {
-  id: "answer", title: "Learned config", path: (model) => `models/${model}/plan`, size: "wide",
+  id: "answer", title: "Learned config", from: "plan", size: "wide",
   render(plan, { state, model }) {
     const m = state?.models.find((m) => m.name === model) ?? {};
     const c = plan.config;
@@ -19,6 +19,7 @@ export const answer = {
         ["layout", `${c.layout}${plan.layout_reason ? ": " + plan.layout_reason : ""}`],
         ["runs on", c.strategy === "cpu_only" ? "the CPU" : `${c.strategy === "gpu_only" ? "the GPU" : "GPU and CPU"} ${(c.devices ?? []).join(", ")}`],
         ["workspace", c.workspace_bytes > 0 ? bytes(c.workspace_bytes) : null],
+        ["pinned knobs", (plan.pinned_knobs ?? []).map((k) => `${k.knob} = ${k.value} by ${k.by}`).join(", ")],
         ["measured", plan.source === "heuristic" ? null : when(plan.measured_at)],
         ["arms known", plan.evaluations > 0 ? count(plan.evaluations) : null],
         ["to be checked again", (plan.recheck ?? []).join(", ")],

@@ -5,7 +5,7 @@ import { facts, regimeName, setting, table, verdict, versus, when } from "./part
 import { byteRate, bytes, count, percent, seconds, times, tokens, words } from "./format.js";
 
 export const certificate = {
-  id: "certificate", title: "Certificate", path: (model) => `models/${model}/certificate`, size: "wide",
+  id: "certificate", title: "Certificate", from: "certificate", size: "wide",
   render(c) {
     const inForce = [...(c.regimes ?? []), ...(c.inherited ?? [])];
     return [

@@ -6,7 +6,7 @@ import { count, digits, seconds, times } from "./format.js";
 import { mark, plot, show, steps } from "./chart.js";
 
 export const convergence = {
-  id: "convergence", title: "Convergence", path: (model) => `models/${model}/convergence`, size: "half",
+  id: "convergence", title: "Convergence", from: "convergence", size: "half",
   render(d, { chosen }) {
     const regimes = regimesOf(d);
     if (regimes.length === 0) return empty("Nothing measured yet: the best so far will be drawn here while a tune runs.");
@@ -27,7 +27,7 @@ export const convergence = {
     const regimes = regimesOf(d);
     const axis = chosen("convergence-axis", ["evaluations", "seconds"]);
     const curves = curvesOf(d.runs, chosen("convergence-regime", regimes), axis);
-    show(figure, 300, (width, height) => picture(curves, axis, width, height));
+    show(figure, 340, (width, height) => picture(curves, axis, width, height));
   },
 };
 

@@ -5,7 +5,7 @@ import { empty, regimeName, table, verdict, versus, when } from "./parts.js";
 import { tokens } from "./format.js";
 
 export const engines = {
-  id: "engines", title: "Engines", path: () => "engines", size: "half",
+  id: "engines", title: "Engines", from: "engines", size: "half",
   render(d) {
     if (d.configs.length === 0) return empty("No engine was tuned here: tune --target engine:llama-bench finds the best flags of one.");
     return table("Configs of engines", [["engine and model"], ["against its default"], ["rates"], ["verdict"], ["measured"]], h("tbody", {}, d.configs.map((c) =>

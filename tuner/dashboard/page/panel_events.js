@@ -6,7 +6,7 @@ import { badge, empty, table, when } from "./parts.js";
 const levels = { info: ["info", "info"], warn: ["warn", "warning"], error: ["bad", "error"] };
 
 export const events = {
-  id: "events", title: "Events", path: () => "state", size: "full",
+  id: "events", title: "Events", from: "state", size: "full",
   render(state) {
     if (state.events.length === 0) return empty("Nothing happened since the daemon began.");
     return table("Events, newest first", [["when"], ["level"], ["what"], ["model"], ["why"]], h("tbody", {}, state.events.toReversed().map((e) =>

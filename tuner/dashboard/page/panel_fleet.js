@@ -5,7 +5,7 @@ import { empty, table, verdict, versus, when } from "./parts.js";
 import { count } from "./format.js";
 
 export const fleet = {
-  id: "fleet", title: "Fleet", path: () => "fleet", size: "half",
+  id: "fleet", title: "Fleet", from: "fleet", size: "half",
   render(d) {
     if (d.configs.length === 0) return empty("Nothing came from other hosts: this host has learned alone. Hosts of one class can share what they learn through an etcd.");
     return [

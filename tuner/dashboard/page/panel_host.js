@@ -5,7 +5,7 @@ import { badge, facts } from "./parts.js";
 import { bytes, byteRate, cacheBytes, count, digits, percent } from "./format.js";
 
 export const host = {
-  id: "host", title: "Host and limits", path: () => "host", size: "half",
+  id: "host", title: "Host and limits", from: "host", size: "half",
   render(d) {
     const c = d.cpu, m = d.memory, g = d.cgroup ?? {};
     const bandwidth = Object.entries(d.read_bandwidth_bytes_per_second ?? {}).map(([n, rate]) => `${byteRate(rate)} with ${n} thread${n === "1" ? "" : "s"}`);

@@ -5,7 +5,7 @@ import { badge, bar, empty, inOrder, on, regimeName, table } from "./parts.js";
 import { byteRate, count, opRate, percent, tokens, words } from "./format.js";
 
 export const kernels = {
-  id: "kernels", title: "Kernels under the roofs", path: (model) => `models/${model}/kernels`, size: "full",
+  id: "kernels", title: "Kernels under the roofs", from: "kernels", size: "full",
   render(d) {
     if (d.rows.length === 0) return empty("Nothing measured yet: each kernel's best rate will stand here beside the limit of this host.");
     const longest = Math.max(1, ...d.rows.map((r) => r.fraction_of_limit)); // a cache may give more than memory can

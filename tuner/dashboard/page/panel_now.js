@@ -20,7 +20,7 @@ const modes = {
 };
 
 export const now = {
-  id: "now", title: "Now", path: () => "state", size: "half",
+  id: "now", title: "Now", from: "state", size: "half",
   render(state) {
     const [kind, text] = phases[state.phase] ?? ["still", state.phase];
     const b = state.budget, u = state.host;

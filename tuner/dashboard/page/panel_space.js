@@ -7,7 +7,7 @@ import { count, times, tokens, words } from "./format.js";
 const shown = 14; // rows, until all are asked for
 
 export const space = {
-  id: "space", title: "Space", path: (model) => `models/${model}/space`, size: "half",
+  id: "space", title: "Space", from: "space", size: "half",
   render(d, { chosen }) {
     const measured = d.regimes.filter((r) => r.cells.length > 0);
     if (measured.length === 0) return empty("Nothing measured yet: every setting that is tried will have its cell here.");

@@ -18,7 +18,7 @@ const kinds = {
 const kindOf = (e) => kinds[e.kind] ?? ["info", e.kind, "dot"];
 
 export const timeline = {
-  id: "timeline", title: "History", path: (model) => `models/${model}/timeline`, size: "full",
+  id: "timeline", title: "History", from: "timeline", size: "full",
   render(d) {
     const list = d.entries;
     if (list.length === 0) return empty("Nothing happened yet: tunes, checks, pins and rollbacks will stand here.");
