@@ -97,12 +97,12 @@ func (s *Server) certificate(ctx context.Context, model string) (any, error) {
 			return r.proof, nil
 		}
 	}
-	return nil, notFound("nothing measured yet: no tune of " + model + " has ended")
+	return nil, nothing("nothing measured yet: no tune of " + model + " has ended")
 }
 
 func (s *Server) advice(ctx context.Context, model string) (any, error) {
 	if s.opt.Advise == nil {
-		return nil, notFound("there is no advisor")
+		return nil, nothing("there is no advisor")
 	}
 	return s.opt.Advise(ctx, model)
 }

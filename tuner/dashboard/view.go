@@ -76,10 +76,11 @@ type answer struct {
 	tag    string
 }
 
-// notFound is an error that says of what there is nothing yet, or that there is no such thing.
-type notFound string
+// nothing is an error that says of what there is nothing yet. That is no fault, and a view all the same: browsers write every
+// 404 to their console.
+type nothing string
 
-func (e notFound) Error() string { return string(e) }
+func (e nothing) Error() string { return string(e) }
 
 // show sends a view.
 func (s *Server) show(v view) http.Handler {
@@ -90,10 +91,7 @@ func (s *Server) show(v view) http.Handler {
 			return
 		}
 		a, err := s.answer(r.Context(), v, model)
-		var none notFound
 		switch {
-		case errors.As(err, &none):
-			fail(w, http.StatusNotFound, err.Error())
 		case errors.Is(err, history.ErrBusy) || errors.Is(err, context.DeadlineExceeded):
 			w.Header().Set("Retry-After", "2")
 			fail(w, http.StatusServiceUnavailable, err.Error())
@@ -110,6 +108,10 @@ func (s *Server) answer(ctx context.Context, v view, model string) (answer, erro
 	key := strings.Replace(v.path, "{model}", model, 1)
 	return s.keptAnswer(key).get(ctx, s.opt.Now, v.fresh, func(ctx context.Context, _ answer) (answer, error) {
 		shown, err := v.make(s, ctx, model)
+		var none nothing
+		if errors.As(err, &none) {
+			shown, err = map[string]string{"none": none.Error()}, nil
+		}
 		if err != nil {
 			return answer{}, err
 		}
