@@ -379,7 +379,7 @@ func TestHostileRequests(t *testing.T) {
 // Who sends slowly is cut off, and keeps nobody else waiting.
 func TestSlowRequests(t *testing.T) {
 	v := openTweaked(t, t.TempDir(), []string{anyModel}, nil, func(s *Server) {
-		s.pace.header, s.pace.request, s.pace.idle = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
+		s.pace.header, s.pace.request, s.pace.idle = 300*time.Millisecond, 400*time.Millisecond, 100*time.Millisecond
 	})
 	for _, text := range []string{
 		"GET / HTTP/1.1\r\nHost: localhost\r\n", // and no more
