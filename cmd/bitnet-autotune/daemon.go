@@ -58,7 +58,7 @@ with code 4.`,
 			}
 			if shown.Listen != noPage {
 				if _, err := dashboard.CheckListen(shown.Listen, shown.TLSCert, shown.TLSKey, shown.TokenFile); err != nil {
-					return usage(err)
+					return usage(fmt.Errorf("--%w", err)) // it begins with the name of the option
 				}
 			}
 			opt.Rules, opt.Memory = rules, memory<<20

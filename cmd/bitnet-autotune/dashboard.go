@@ -33,7 +33,7 @@ func (a *app) runShown(ctx context.Context, opt daemon.Options, shown dashboard.
 			err = server.Listen()
 		}
 		if err != nil {
-			return fmt.Errorf("daemon: %w", err)
+			return fmt.Errorf("daemon: --%w", err)
 		}
 		serving.Go(func() {
 			defer cancel()

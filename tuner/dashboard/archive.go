@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -182,32 +183,42 @@ func atMost(list, more []float64) []float64 {
 	return append(list, more[:min(len(more), mostSamples-len(list))]...)
 }
 
-// comparable are the arms of a group that were measured against one yardstick with one kernel table, and the yardstick: of
-// the newest table the one that most arms were compared with.
-func (a *archive) comparable(g group) []*seen {
-	newest, table := time.Time{}, ""
-	by := map[string][]*seen{}
+// newest is the signature of what is to be compared in a group: of the newest kernel table the yardstick to which most arms
+// were related.
+func (a *archive) newest(g group) string {
+	last, table := time.Time{}, ""
+	arms := map[string]int{}
 	for _, arm := range a.arms {
 		if arm.group != g {
 			continue
 		}
-		by[arm.signature] = append(by[arm.signature], arm)
-		if arm.last.After(newest) {
-			newest = arm.last
+		arms[arm.signature]++
+		if !arm.last.Before(last) {
+			last = arm.last
 			table, _, _ = strings.Cut(arm.signature, "/")
 		}
 	}
-	var most []*seen
-	for signature, list := range by {
-		of, _, _ := strings.Cut(signature, "/")
-		if of == table && (len(list) > len(most) || len(list) == len(most) && signature < most[0].signature) {
-			most = list
+	most := ""
+	for _, signature := range slices.Sorted(maps.Keys(arms)) {
+		if strings.HasPrefix(signature, table+"/") && arms[signature] > arms[most] {
+			most = signature
 		}
 	}
-	if y := a.yardstick(g, most); y != nil {
-		most = append([]*seen{y}, most...)
-	}
 	return most
+}
+
+// comparable are the arms of a group that were related to one yardstick with one kernel table, and the yardstick.
+func (a *archive) comparable(g group, signature string) []*seen {
+	var list []*seen
+	for _, arm := range a.arms {
+		if arm.group == g && arm.signature == signature {
+			list = append(list, arm)
+		}
+	}
+	if y := a.yardstick(g, list); y != nil {
+		list = append(list, y)
+	}
+	return list
 }
 
 // yardstick is the arm that arms were compared with, nil where nobody tells or it was measured as one of them. It ran in every
@@ -274,9 +285,9 @@ func (a *archive) groups() []group {
 	return list
 }
 
-// proof is the newest verdict of a group.
-func (a *archive) proof(g group) (tuner.RegimeVerdict, bool) {
-	for _, r := range a.runs {
+// proof is the newest verdict on a group by runs.
+func proof(runs []*run, g group) (tuner.RegimeVerdict, bool) {
+	for _, r := range runs {
 		for _, v := range r.proof.Regimes {
 			if r.Target == g.target && v.Regime == g.regime {
 				return v, true
@@ -292,10 +303,10 @@ const (
 	toHeuristic = "heuristic" // where the default was not measured
 )
 
-// reference is the cost of the default of a group, with which costs become ratios to it, and its name. The default is
-// measured as an arm, else the certificate relates it to the heuristic.
-func (a *archive) reference(g group, arms []*seen) (cost float64, name string) {
-	v, ok := a.proof(g)
+// reference is the cost of the default among arms that can be compared, with which costs become ratios to it, and its name.
+// The default was measured as one of them, else a certificate of the runs relates it to the heuristic.
+func reference(g group, arms []*seen, runs []*run) (cost float64, name string) {
+	v, ok := proof(runs, g)
 	if !ok {
 		return 1, toHeuristic
 	}

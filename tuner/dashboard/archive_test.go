@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -272,5 +274,27 @@ func TestDamageIsTold(t *testing.T) {
 	}
 	if status, _, _ := v.ask("GET", "/healthz", ""); status != http.StatusOK {
 		t.Errorf("alive: %d", status)
+	}
+}
+
+// A run is related to the yardstick that it was measured with, whatever came later.
+func TestCurvesAreRelatedToTheirOwnYardstick(t *testing.T) {
+	g, standard := group{cpu, target.Decode}, target.Arm{Kernel: "standard", Threads: 2}
+	verdict := tuner.RegimeVerdict{Regime: target.Decode, Default: standard}
+	a := &archive{}
+	for i, cost := range []float64{2, 4} { // of the default to one heuristic, and to a better one
+		signature := fmt.Sprintf("table/%d", i)
+		arm := &seen{group: g, signature: signature, arm: target.Arm{Kernel: "other", Threads: 2}, costs: []float64{1}}
+		was := &seen{group: g, signature: signature, arm: standard, costs: []float64{cost}}
+		a.arms = append(a.arms, arm, was)
+		r := &run{Run: history.Run{Target: cpu}, trials: []trial{{arm: was, cost: cost}, {arm: arm, cost: 1}}}
+		r.proof.Regimes = []tuner.RegimeVerdict{verdict}
+		a.runs = append(a.runs, r)
+	}
+	for i, want := range []float64{2, 4} {
+		c := a.curve(a.runs[i], g)
+		if len(c.Points) != 2 || c.Reference != toDefault || c.Points[0].Ratio != 1 || c.Points[1].Best != want {
+			t.Errorf("run %d: %+v, want %v times the default in the end", i, c, want)
+		}
 	}
 }

@@ -75,31 +75,32 @@ func (s *Server) convergence(ctx context.Context, name string) (any, error) {
 	return shown, nil
 }
 
-// curve is what a run measured of a group.
+// curve is what a run measured of a group, related to what it measured against.
 func (a *archive) curve(r *run, g group) regimeCurve {
-	arms := a.comparable(g)
-	reference, name := a.reference(g, arms)
-	c := regimeCurve{Regime: g.regime, Reference: name, Points: []point{}}
-	known := map[*seen]bool{}
-	best, count := 0.0, 0
+	c := regimeCurve{Regime: g.regime, Points: []point{}}
+	var trials []trial
 	for _, t := range r.trials {
 		if t.arm.group == g {
-			count++
+			trials = append(trials, t)
 		}
 	}
-	for _, t := range r.trials {
-		if t.arm.group != g {
-			continue
-		}
+	if len(trials) == 0 {
+		return c
+	}
+	signature := trials[0].arm.signature
+	var cost float64
+	cost, c.Reference = reference(g, a.comparable(g, signature), append([]*run{r}, a.runs...))
+	known, best := map[*seen]bool{}, 0.0
+	for i, t := range trials {
 		known[t.arm] = true
 		p := point{Evaluation: len(known), Seconds: max(0, t.at.Sub(r.Started).Seconds()), Status: t.status, Label: t.arm.arm.String()}
 		if t.cost > 0 {
-			p.Ratio = reference / t.cost
+			p.Ratio = cost / t.cost
 		}
 		better := p.Ratio > best
 		best = max(best, p.Ratio)
 		p.Best = best
-		if count--; len(c.Points) >= mostPoints && !better && count > 0 {
+		if len(c.Points) >= mostPoints && !better && i < len(trials)-1 {
 			c.Left++
 			continue
 		}

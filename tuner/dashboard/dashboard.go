@@ -195,15 +195,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	go func() { ended <- server.Serve(listener) }()
 	var err error
 	select {
-	case <-ctx.Done():
-		s.events.close()
-		late, stop := context.WithTimeout(context.Background(), s.pace.last)
-		defer stop()
-		if server.Shutdown(late) != nil {
-			server.Close()
-		}
-		<-ended
 	case err = <-ended:
+	case <-ctx.Done():
+	}
+	s.events.close()
+	late, stop := context.WithTimeout(context.Background(), s.pace.last)
+	defer stop()
+	if server.Shutdown(late) != nil {
+		server.Close()
 	}
 	cancel()
 	watching.Wait()

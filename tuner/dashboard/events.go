@@ -49,7 +49,7 @@ func newHub(now time.Time) *hub {
 func (h *hub) tell(kind string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		panic("dashboard: an event always marshals")
+		return // who asks for the view of it is told
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,8 +152,7 @@ type sight struct {
 // look tells what is not as it was.
 func (v *sight) look(s *Server) {
 	now := shortState(s.opt.Daemon)
-	state, err := json.Marshal(now.unclocked())
-	if err == nil && !bytes.Equal(state, v.state) {
+	if state, err := json.Marshal(now.unclocked()); err == nil && !bytes.Equal(state, v.state) {
 		v.state = state
 		s.events.tell(stateEvent, now)
 	}
@@ -190,6 +189,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.events.leave(ch)
+	state, err := json.Marshal(shortState(s.opt.Daemon))
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a stream outlives what a request may take
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -200,10 +204,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		_ = control.SetWriteDeadline(time.Now().Add(sendTime))
 		_, err := w.Write(text)
 		return err == nil && control.Flush() == nil
-	}
-	state, err := json.Marshal(shortState(s.opt.Daemon))
-	if err != nil {
-		panic("dashboard: a state always marshals")
 	}
 	begin := fmt.Appendf(nil, "retry: %d\n\n", retryMillis)
 	for _, m := range missed {

@@ -97,12 +97,12 @@ func (s *Server) certificate(ctx context.Context, model string) (any, error) {
 			return r.proof, nil
 		}
 	}
-	return nil, nothing("nothing measured yet: no tune of " + model + " has ended")
+	return nothing{"nothing measured yet: no tune of " + model + " has ended"}, nil
 }
 
 func (s *Server) advice(ctx context.Context, model string) (any, error) {
 	if s.opt.Advise == nil {
-		return nil, nothing("there is no advisor")
+		return nothing{"there is no advisor"}, nil
 	}
 	return s.opt.Advise(ctx, model)
 }

@@ -64,14 +64,14 @@ func (s *Server) archiveAndPlan(ctx context.Context, name string) (*archive, tun
 }
 
 func (a *archive) space(g group, plan tuner.Plan) regimeSpace {
-	arms := a.comparable(g)
-	reference, name := a.reference(g, arms)
+	arms := a.comparable(g, a.newest(g))
+	cost, name := reference(g, arms, a.runs)
 	shown := regimeSpace{Target: g.target, Regime: g.regime, Reference: name, Cells: []measured{}}
-	v, _ := a.proof(g)
+	v, _ := proof(a.runs, g)
 	for _, arm := range arms {
 		shown.Cells = append(shown.Cells, measured{
 			Label: arm.arm.String(), Kernel: arm.arm.Kernel, Layout: arm.arm.Layout, Blocking: blocking(arm.arm), Batch: arm.arm.Batch, Threads: arm.arm.Threads,
-			Ratio: arm.ratio(reference), Rate: arm.rate(), Samples: len(arm.costs), Status: arm.status,
+			Ratio: arm.ratio(cost), Rate: arm.rate(), Samples: len(arm.costs), Status: arm.status,
 			Serving: arm.arm == plan.Config.Arm(g.regime), Default: arm.arm == v.Default,
 		})
 	}

@@ -76,11 +76,10 @@ type answer struct {
 	tag    string
 }
 
-// nothing is an error that says of what there is nothing yet. That is no fault, and a view all the same: browsers write every
-// 404 to their console.
-type nothing string
-
-func (e nothing) Error() string { return string(e) }
+// nothing is what is shown where there is nothing yet. It is no error: a browser would log it as one.
+type nothing struct {
+	None string `json:"none"`
+}
 
 // show sends a view.
 func (s *Server) show(v view) http.Handler {
@@ -108,10 +107,6 @@ func (s *Server) answer(ctx context.Context, v view, model string) (answer, erro
 	key := strings.Replace(v.path, "{model}", model, 1)
 	return s.keptAnswer(key).get(ctx, s.opt.Now, v.fresh, func(ctx context.Context, _ answer) (answer, error) {
 		shown, err := v.make(s, ctx, model)
-		var none nothing
-		if errors.As(err, &none) {
-			shown, err = map[string]string{"none": none.Error()}, nil
-		}
 		if err != nil {
 			return answer{}, err
 		}

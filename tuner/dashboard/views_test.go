@@ -29,10 +29,10 @@ func TestViewsOfAnEmptyStore(t *testing.T) {
 		path := strings.Replace(w.path, "{model}", anyModel, 1)
 		status, header, body := v.ask("GET", path, "")
 		if status != http.StatusOK || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d; %v\n%s", path, status, header, body)
+			t.Errorf("%s: %d %v\n%s", path, status, header, body)
 		}
 		var doc map[string]any
-		if err := json.Unmarshal(body, &doc); err != nil || doc["as_of"] == nil || strings.HasSuffix(path, "/certificate") != (doc["none"] != nil) {
+		if err := json.Unmarshal(body, &doc); err != nil || doc["as_of"] == nil || (doc["none"] != nil) != strings.HasSuffix(path, "/certificate") {
 			t.Errorf("%s: %v\n%s", path, err, body)
 		}
 	}
