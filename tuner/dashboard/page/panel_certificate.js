@@ -5,7 +5,7 @@ import { facts, regimeName, setting, table, verdict, versus, when } from "./part
 import { byteRate, bytes, count, digits, percent, seconds, times, tokens, words } from "./format.js";
 
 export const certificate = {
-  id: "certificate", title: "Certificate", from: "certificate", size: "wide",
+  id: "certificate", title: "Certificate of the newest tune", from: "certificate", size: "wide",
   render(c) {
     const inForce = [...(c.regimes ?? []), ...(c.inherited ?? [])];
     return [

@@ -25,7 +25,7 @@ export const timeline = {
     const checks = list.filter((e) => e.kind === "check");
     return [
       h("figure", { class: "plot", "data-key": "plot" }, s("svg", { role: "img", "aria-label": `${list.length} entries, ${checks.length} of them checks` + (checks[0] ? `, the last ${times(checks[0].ratio?.estimate ?? 0)} the default` : "") })),
-      h("p", { class: "legend" }, h("span", { class: "key dot" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
+      h("p", { class: "legend" }, h("span", { class: "key" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
         h("span", { class: "key down" }, "pin, unpin"), h("span", { class: "key cross" }, "rollback"), h("span", { class: "key drift" }, "drift statistic, with its limit")),
       table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), "stack long"),
     ];

@@ -27,7 +27,7 @@ const signs = {
   still: "M3 8h10",
 };
 
-export function sign(kind) {
+function sign(kind) {
   return s("svg", { class: `sign ${kind}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: signs[kind] }));
 }
 
