@@ -50,10 +50,10 @@
 //
 // 2026-11-21: i2s for AVX-512 VNNI has tiles of two groups beside those of four. On Cascade Lake a mask and a shift for
 // each group and field take ports from VPDPBUSD: 4x5 can reach 0.71 of the peak and reached 0.62 at 16 tokens and 0.65
-// at 128, 2x12 can reach 0.86 and reached 0.70 and 0.71. The default stays with four groups, which are best on Zen 5;
-// the tuner finds the others. Roads not taken: activations as a broadcast operand in memory, 0.37 to 0.61 where a
-// register had 0.40 to 0.68, as the indexed address becomes a second instruction inside the CPU; one field at a time
-// over 1024 columns, so that nothing is shifted but the sums, 0.70 at best (4x6, 128 tokens) though 0.86 was possible.
+// at 128, 2x12 can reach 0.86 and reached 0.70 and 0.71. Roads not taken: activations as a broadcast operand in memory,
+// 0.37 to 0.61 where a register had 0.40 to 0.68, as the indexed address becomes a second instruction inside the CPU; one
+// field at a time over 1024 columns, so that nothing is shifted but the sums, 0.70 at best (4x6, 128 tokens) though 0.86
+// was possible.
 //
 // 2026-11-21: the .s files are longer than a hand would write them (up to 1,300 lines), as each register tile is a
 // routine of 60 to 270 lines: an accumulator takes a line to clear, a line to use and two to store. Tiles that were
@@ -76,6 +76,18 @@
 // second multiplication a weight. Cascade Lake, weights from memory, one token: 1.21 to 1.23 times the weights a second
 // of i2s with one thread and 1.16 to 1.20 with two (0.9 to 1.06 with other work on the host); at two tokens 0.96, at
 // four 0.83, and 0.6 to 0.7 in cache.
+//
+// 2026-11-22: the code t5 was given a mask for, weight 2 where both top bits are set, is now looked up at the lesser of the
+// byte and 0xc0. On Zen 4 a compare into a mask takes as long as a VPDPBUSD or a VPERMB and runs beside neither; the
+// minimum runs beside both. That brought batches from 0.91 to 0.99 of the peak, and one token from 0.68 to 0.72 of i2s in the
+// L2. It is one instruction for another, and on Intel one that more ports take. What bounds it now are five VPERMB and
+// five VPDPBUSD for 320 weights, which share three pipes of 32 bytes: 6.7 cycles at best, about 7.7 measured.
+//
+// 2026-11-22: the default tile takes the most tokens that divide the batch, whatever its groups. On Zen 4 all tiles of i2s
+// are within about 2 % of each other from six tokens on, at 0.98 to 1.0 of the peak with weights from the L3; from memory
+// 2x8 beat 4x4 at eight tokens; on Cascade Lake those of two groups are best. Before, the default
+// was of four groups always. t5f got 2x8 and 2x12 with it: on Zen 4 2x8 reaches 0.99 where 4x4 and 4x5 have 0.81 to 0.94, and
+// llvm-mca sees 0.66 and 0.75 of the peak for 2x8 and 2x12 on Cascade Lake, 0.59 for 4x5, which reached 0.48 there.
 //
 // 2026-11-21: t5f multiplies what is above a digit too, and takes it off by the next byte's sum, where it serves one
 // token. Taking the digit out first costs three instructions for each multiplication saved, and pays from three tokens.

@@ -17,7 +17,8 @@ import "github.com/bitnet-autotune/bitnet-autotune/probe"
 //	m=32    0.49  0.53  0.53  0.55  0.56
 //	m=128   0.60  0.65  0.67  0.71  0.71
 //
-// On Zen 5 they, 1x8, 2x6 and 3x8 were nowhere more than 2 % faster than a tile of four groups.
+// On Zen 5 they, 1x8, 2x6 and 3x8 were nowhere more than 2 % faster than a tile of four groups. On Zen 4 all tiles are within
+// 2 % of each other with weights from the L3, from six tokens on: experiments/2026-11-zen4.
 var i2sVNNI = tileSet{
 	layout: I2S, grid: i2sGrid,
 	tiles: []registerTile{

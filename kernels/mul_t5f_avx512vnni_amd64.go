@@ -17,6 +17,8 @@ var t5fVNNI = tileSet{
 		{Tile{4, 3}, t5fVNNITile4x3},
 		{Tile{4, 4}, t5fVNNITile4x4},
 		{Tile{4, 5}, t5fVNNITile4x5},
+		{Tile{2, 8}, t5fVNNITile2x8},
+		{Tile{2, 12}, t5fVNNITile2x12},
 	},
 	one: t5fVNNIOne,
 }
@@ -47,3 +49,9 @@ func t5fVNNITile4x4(dst *int32, dstStride int, w *byte, wStride int, x *int8, xS
 
 //go:noescape
 func t5fVNNITile4x5(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func t5fVNNITile2x8(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)
+
+//go:noescape
+func t5fVNNITile2x12(dst *int32, dstStride int, w *byte, wStride int, x *int8, xStride int, sum *int32, steps int, prefetch int)

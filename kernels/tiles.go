@@ -23,7 +23,7 @@ type registerTile struct {
 type tileSet struct {
 	layout Layout
 	grid   grid
-	// tiles are ordered from the smallest; what the chosen tile leaves over goes to the largest that fits.
+	// tiles are ordered by tokens, from the fewest; what the chosen tile leaves over goes to the largest that fits.
 	tiles []registerTile
 	// one computes the first rows of a single group for a single token: what no tile fits, and the last group of a
 	// matrix whose rows are no multiple of 16.
@@ -42,24 +42,26 @@ func (set *tileSet) kernel(name string, rev int, needs probe.Feature) Kernel {
 	return k
 }
 
-// choose is Kernel.Default: a tile that divides the batch, for what it leaves over goes through smaller and slower
-// ones; in a long prompt that no longer counts, and the largest is best. Measured on 2560 x 2560 weights from memory
-// (BenchmarkBatchAgainstPeakLoop).
+// longPrompt is the number of tokens from which what a tile leaves over no longer counts.
+const longPrompt = 64
+
+// choose is Kernel.Default: the tile that takes the most tokens, as weights are taken apart once for all of them, of those
+// that divide the batch, for what a tile leaves over goes through a smaller and slower one.
 func (set *tileSet) choose(m int) Blocking {
-	most := 1
+	var most, dividing Tile
 	for _, t := range set.tiles {
-		if t.Groups == blockGroups {
-			most = max(most, t.Tokens)
-		}
-	}
-	choice := Blocking{Tile: Tile{blockGroups, max(1, min(m, most))}, PrefetchBytes: 8 << 10}
-	for tokens := most; most <= m && m < 64 && tokens >= 4; tokens-- {
-		if m%tokens == 0 {
-			choice.Tile.Tokens = tokens
+		if t.Tokens > max(1, m) {
 			break
 		}
+		most = t.Tile
+		if t.Tokens >= 4 && m%t.Tokens == 0 {
+			dividing = t.Tile
+		}
 	}
-	return choice
+	if m < longPrompt && dividing.Tokens > 0 {
+		most = dividing
+	}
+	return Blocking{Tile: most, PrefetchBytes: 8 << 10}
 }
 
 // mul is Kernel.Mul: it walks the blocks of rows in memory order and covers each with register tiles.

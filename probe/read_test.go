@@ -155,6 +155,20 @@ func TestReadMachines(t *testing.T) {
 				"unknown about the machine's condition: governor, smt",
 			},
 		},
+		"vm-zen4": {
+			CPU: CPU{
+				Model: "AMD EPYC", Vendor: "AuthenticAMD", Family: 25, ModelID: 17, Stepping: 1,
+				PhysicalCores: 2, LogicalCores: 2, PresentCPUs: 2, ThreadsPerCore: 1, PerformanceCores: 2, NUMANodes: 1,
+				UsableCores: 2, UsablePhysical: 2, CPUs: []int{0, 1}, Features: icelake,
+				L1d: Cache{32 * kib, 1, 2}, L2: Cache{mib, 1, 2}, L3: Cache{32 * mib, 2, 1},
+			},
+			Memory: Memory{TotalBytes: 24684084 * kib, AvailableBytes: 24324824 * kib, LimitBytes: 24684084 * kib},
+			Cgroup: Cgroup{Version: 1, Cpuset: []int{0, 1}, Path: "/"},
+			Load:   Load{CPUUtilization: 0.04, MemoryUtilization: 1 - 24324824.0/24684084, Load1: 0.08, Pressure: Pressure{Known: true}},
+
+			Virtualization: "vm", SMT: "notsupported", Microcode: "0x1000065", Kernel: "6.12.48+deb13-cloud-amd64", HugePages: "madvise",
+			Warnings: []string{"unknown about the machine's condition: governor"},
+		},
 		"desktop-offline-cpus": {
 			CPU: CPU{
 				Model: "AMD Ryzen 9 5900X 12-Core Processor", Vendor: "AuthenticAMD", Family: 25, ModelID: 33, Stepping: 2,

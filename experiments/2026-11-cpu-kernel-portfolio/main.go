@@ -62,7 +62,7 @@ var shapeSets = map[string][][2]int{
 var residencies = map[string]int{"L2": 400 << 10, "L3": 12 << 20, "DRAM": 1 << 30}
 
 func main() {
-	isas := flag.String("isa", "avx2,avx512vnni", "last part of the kernels' names")
+	isas := flag.String("isa", "avx2,avx512vnni", "what the last part of the kernels' names begins with: avx512 is VNNI and VBMI")
 	shapes := flag.String("shapes", "2b4t-layer", "names of shapes")
 	residency := flag.String("residency", "L2,L3,DRAM", "where the weights lie; what does not fit is left out")
 	batches := flag.String("m", "1", "tokens")
@@ -127,7 +127,7 @@ func (s scenario) candidates(have probe.Feature) (all []*candidate) {
 		known = append(known, spike())
 	}
 	for _, k := range known {
-		if k.Name[strings.LastIndex(k.Name, "/")+1:] != s.isa {
+		if !strings.HasPrefix(k.Name[strings.LastIndex(k.Name, "/")+1:], s.isa) {
 			continue
 		}
 		choice := k.Default(s.m)

@@ -225,16 +225,15 @@ func TestBrowser(t *testing.T) {
 	v := open(t, store, nil)
 
 	t.Run("every part", func(t *testing.T) { everyPart(t, visit(t, browser, v.url+"/", wide), v) })
-	for _, width := range []int64{360, 768, 1600} {
-		for _, scheme := range []string{"light", "dark"} {
-			t.Run(fmt.Sprintf("%d %s", width, scheme), func(t *testing.T) {
-				p := visit(t, browser, v.url+"/", look{width: width, scheme: scheme})
-				p.fits(width)
-				p.readable()
-				p.named()
-				p.shot(fmt.Sprintf("%d-%s", width, scheme))
-			})
-		}
+	for _, as := range []look{{width: 360, scheme: "light"}, {width: 360, scheme: "dark"}, {width: 768, scheme: "dark"}, {width: 1200, scheme: "light"}, {width: 1600, scheme: "light"}, {width: 1600, scheme: "dark"}} {
+		name := fmt.Sprintf("%d %s", as.width, as.scheme)
+		t.Run(name, func(t *testing.T) {
+			p := visit(t, browser, v.url+"/", as)
+			p.fits(as.width)
+			p.readable()
+			p.named()
+			p.shot(name)
+		})
 	}
 	t.Run("no motion", func(t *testing.T) {
 		p := visit(t, browser, v.url+"/", look{width: 1280, scheme: "light", still: true})
@@ -320,6 +319,9 @@ func (p *tab) fits(width int64) {
 	if out := evaluate[[]string](p, `[...document.querySelectorAll("section, header > *, nav li, .facts dd, .legend > *, .actions button")]
 		.filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.id || e.textContent.slice(0, 60))`); len(out) > 0 {
 		p.t.Errorf("these leave the window: %q", out)
+	}
+	if wider := evaluate[[]string](p, `[...document.querySelectorAll(".scroll:not(:has(.heat))")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel + ": " + e.scrollWidth + " in " + e.clientWidth)`); len(wider) > 0 {
+		p.t.Errorf("tables that are cut off: %q", wider)
 	}
 	if cut := evaluate[[]string](p, `[...document.querySelectorAll("svg text")].filter(e => e.getBoundingClientRect().right > e.closest("section").getBoundingClientRect().right + 1
 		|| e.getBoundingClientRect().left < e.closest("section").getBoundingClientRect().left).map(e => e.textContent)`); len(cut) > 0 {

@@ -47,6 +47,13 @@ probes has no token, and they tell nothing.
 2026-11-22: The token outlives the daemon, in a file of the store that only its owner may read: a page that is open, and what
 scrapes, go on after a restart.
 
+2026-11-22: The page is modules as the browser reads them, a part of it a file (panel_NAME.js), with no framework and no build:
+what is embedded is what was written. A part makes its elements anew and dom.js changes the old ones into them, so that what
+has the focus, is open or scrolled stays; text is only ever set as text, as a model may be called anything. The stream is read
+with fetch, since EventSource cannot send a token.
+
+2026-11-22: The tests of the page drive a browser through chromedp, which the report's need not: here buttons are pressed.
+
 2026-11-22: Metrics are written by hand. The format is three kinds of lines; the client library of Prometheus brings twenty
 packages for counters that the daemon has already.
 */

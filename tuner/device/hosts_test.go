@@ -36,6 +36,7 @@ func machines(t testing.TB) []machine {
 	list := []machine{
 		{"vm-2-cores", "a virtual machine with 2 cores and 8 GiB", plain(2, 8*gib), noGPU},
 		captured(t, "vm-without-caches", "amd64"),
+		captured(t, "vm-zen4", "amd64"),
 		captured(t, "container-quota-1.5", "amd64"),
 		captured(t, "container-cgroup1", "amd64"),
 		{"desktop", "16 cores, 64 GiB", desktop, noGPU},

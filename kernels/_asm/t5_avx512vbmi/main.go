@@ -178,10 +178,9 @@ func loadTables() *tables {
 // sees the low six bits of a byte alone, and so does not mind what the move of whole words leaves in the others.
 func (t *tables) codes(f int, bytes, codes Register) {
 	switch f {
-	case byHigh - 1: // -1, code 0, where both top bits are set
-		below := K()
-		VPCMPUB(Imm(1), t.twoBits, bytes, below)
-		VPERMB_Z(t.of[f], bytes, below, codes)
+	case byHigh - 1: // all with both top bits set become the first of them, whose low six bits are those of code 0
+		VPMINUB(t.twoBits, bytes, codes)
+		VPERMB(t.of[f], codes, codes)
 		return
 	case byHigh:
 		VPSRLW(Imm(2), bytes, bytes)

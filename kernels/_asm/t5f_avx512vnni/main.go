@@ -26,6 +26,8 @@ func main() {
 	for _, tokens := range []int{2, 3, 4, 5} {
 		batch(4, tokens)
 	}
+	batch(2, 8)
+	batch(2, 12)
 	Generate()
 }
 

@@ -184,13 +184,15 @@ function say(text) {
   document.getElementById("say").textContent = text;
 }
 
+const notTheToken = "That is not the daemon's token.";
+
 let locked = false;
 
 // lock asks for the token that even reading needs, in one dialog however many answers say so.
 async function lock() {
   if (locked) return;
   locked = true;
-  await unlock(token.get() ? "That is not the daemon's token." : "Reading needs the daemon's token.");
+  await unlock(token.get() ? notTheToken : "Reading needs the daemon's token.");
   locked = false;
 }
 
@@ -216,7 +218,7 @@ async function act(what) {
       if (error.status !== 401) throw error;
       token.forget();
       showToken();
-      if (!(await unlock(error.message))) throw error;
+      if (!(await unlock(notTheToken))) throw new Error(`Nothing was changed. ${notTheToken}`);
       await post(modelPath(model, what), body);
     }
   });

@@ -26,7 +26,7 @@ export function plot({ width, height, x, y, left = 48, bottom = 34, right = 10, 
   const across = x.ticks ?? ticks(x.low, x.high, Math.max(2, width / 110));
   const up = y.ticks ?? ticks(y.low, y.high, Math.max(2, height / 50));
   return [
-    up.map((v) => s("line", { class: "grid", x1: inner.left, x2: inner.right, y1: Y(v), y2: Y(v) })),
+    up.map((v) => s("line", { class: "gridline", x1: inner.left, x2: inner.right, y1: Y(v), y2: Y(v) })),
     up.map((v) => s("text", { class: "tick", x: inner.left - 6, y: Y(v), "text-anchor": "end", "dominant-baseline": "central" }, (y.write ?? digits)(v))),
     across.map((v) => s("text", { class: "tick", x: Math.min(X(v), inner.right - 4), y: inner.bottom + 14, "text-anchor": "middle" }, (x.write ?? digits)(v))),
     x.label && s("text", { class: "tick", x: inner.right, y: height - 4, "text-anchor": "end" }, x.label),

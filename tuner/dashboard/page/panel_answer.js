@@ -13,7 +13,7 @@ export const answer = {
     return [
       h("div", { class: "headline" }, source(plan.source), h("p", {}, plan.reason)),
       table("The config that answers, by regime", [["regime"], ["kernel"], ["setting"]], h("tbody", {}, rows.map(([r, s]) =>
-        h("tr", {}, h("th", { scope: "row" }, regimeName(r)), h("td", {}, h("code", {}, s.kernel)), h("td", { class: "text" }, setting(s))))), { class: "stack" }),
+        h("tr", {}, h("th", { scope: "row" }, regimeName(r)), h("td", {}, h("code", {}, s.kernel)), h("td", { class: "text" }, setting(s)))))),
       facts(
         ["gain", plan.ratio?.estimate > 0 ? [versus(plan.ratio), h("span", { class: "soft" }, " against the default")] : "not measured"],
         ["layout", `${c.layout}${plan.layout_reason ? ": " + plan.layout_reason : ""}`],

@@ -2,22 +2,22 @@
 
 import { h } from "./dom.js";
 import { facts, regimeName, setting, table, verdict, versus, when } from "./parts.js";
-import { byteRate, bytes, count, percent, seconds, times, tokens, words } from "./format.js";
+import { byteRate, bytes, count, digits, percent, seconds, times, tokens, words } from "./format.js";
 
 export const certificate = {
-  id: "certificate", title: "Certificate", from: "certificate", size: "wide",
+  id: "certificate", title: "Certificate of the newest tune", from: "certificate", size: "wide",
   render(c) {
     const inForce = [...(c.regimes ?? []), ...(c.inherited ?? [])];
     return [
       h("div", { class: "headline" }, verdict(c.verdict), versus(c.ratio)),
-      table("Verdicts by regime", [["regime"], ["against the default"], ["default", "number"], ["best", "number"]], inForce.map((v) => h("tbody", {},
-        h("tr", {}, h("th", { scope: "rowgroup", rowspan: "2" }, regimeName(v.regime)), h("td", {}, versus(v.ratio)), h("td", { class: "number", "data-label": "default" }, perSecond(v.default_ns_per_token)), h("td", { class: "number", "data-label": "best" }, perSecond(v.best_ns_per_token))),
-        h("tr", {}, h("td", { class: "text", colspan: "3" }, verdict(v.verdict), h("code", {}, v.best.kernel), " ", setting(v.best))))), { class: "stack pairs" }),
+      table("Verdicts by regime", [["regime"], ["against the default"], ["default → best", "number"]], inForce.map((v) => h("tbody", {},
+        h("tr", {}, h("th", { scope: "rowgroup", rowspan: "2" }, regimeName(v.regime)), h("td", {}, versus(v.ratio)), h("td", { class: "number" }, rates(v))),
+        h("tr", {}, h("td", { class: "text", colspan: "2" }, verdict(v.verdict), h("code", {}, v.best.kernel), " ", setting(v.best))))), "stack pairs"),
       facts(
         ["noise floor", c.noise_floor > 0 ? `${percent(c.noise_floor, 1)}: below it this host cannot tell two settings apart` : "not known"],
         ["evidence", `${count(c.evaluations)} of ${count(c.space_size)} arms measured, ${count(c.known)} known before, ${count(c.failed)} failed, ${count(c.censored)} samples set aside`],
         ["time", `${seconds(c.elapsed_seconds)} of ${seconds(c.budget_seconds)}` + (c.interrupted ? ", interrupted" : "")],
-        ["read limit", c.roofline?.read_bandwidth_bytes_per_second > 0 ? `${byteRate(c.roofline.read_bandwidth_bytes_per_second)} with ${c.roofline.read_threads} thread${c.roofline.read_threads === 1 ? "" : "s"}; decode runs at ${percent(c.roofline.decode_fraction)} of it, its ${bytes(c.roofline.weight_bytes)} of weights in ${c.roofline.residency || "memory"}` : "not measured"],
+        ["read limit", c.roofline?.read_bandwidth_bytes_per_second > 0 ? `${byteRate(c.roofline.read_bandwidth_bytes_per_second)} with ${c.roofline.read_threads} thread${c.roofline.read_threads === 1 ? "" : "s"}; decode runs at ${percent(c.roofline.decode_fraction)} of it${c.roofline.residency ? ": " + c.roofline.residency : ""}` : "not measured"],
         ["objective", `${c.objective} on ${c.target}`],
         ["run", h("code", {}, c.run)],
         ["rolled back", c.rolled_back ? [`by ${c.rolled_back.by}: ${c.rolled_back.why}, `, when(c.rolled_back.at)] : null],
@@ -29,7 +29,10 @@ export const certificate = {
   },
 };
 
-const perSecond = (ns) => tokens(ns > 0 ? 1e9 / ns : 0);
+// rates are "574 → 1,413 tok/s".
+function rates({ default_ns_per_token: before, best_ns_per_token: after }) {
+  return before > 0 && after > 0 ? `${digits(1e9 / before)} → ${tokens(1e9 / after)}` : "not measured";
+}
 
 // missing lists what a reader may believe to be in the certificate and is not.
 function missing(c, inForce) {

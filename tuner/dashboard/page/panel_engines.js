@@ -12,6 +12,6 @@ export const engines = {
       h("tr", { "data-key": `${c.run} ${c.model} ${c.objective}` }, h("th", { scope: "row", class: "text" }, c.target.replace("engine:", ""), h("div", { class: "soft" }, `${c.model}, ${c.objective}`)),
         h("td", {}, versus(c.ratio), c.command_line && h("details", {}, h("summary", {}, "Command line"), h("code", { class: "block" }, c.command_line))),
         h("td", {}, Object.keys(c.best_tokens_per_second).map((r) => h("div", {}, `${regimeName(r)}: ${tokens(c.default_tokens_per_second[r])} → ${tokens(c.best_tokens_per_second[r])}`))),
-        h("td", {}, verdict(c.verdict), c.here ? null : h("div", { class: "soft" }, "on another host")), h("td", {}, when(c.measured_at))))), { class: "stack" });
+        h("td", {}, verdict(c.verdict), c.here ? null : h("div", { class: "soft" }, "on another host")), h("td", {}, when(c.measured_at))))));
   },
 };

@@ -11,6 +11,6 @@ export const events = {
     if (state.events.length === 0) return empty("Nothing happened since the daemon began.");
     return table("Events, newest first", [["when"], ["level"], ["what"], ["model"], ["why"]], h("tbody", {}, state.events.toReversed().map((e) =>
       h("tr", { "data-key": `${e.at} ${e.model ?? ""} ${e.what}` }, h("th", { scope: "row" }, when(e.at)), h("td", {}, badge(...(levels[e.level] ?? ["info", e.level]))),
-        h("td", { class: "text" }, e.what), h("td", { class: "text" }, e.model ?? ""), h("td", { class: "text" }, e.why ?? "")))), { class: "long stack" });
+        h("td", { class: "text" }, e.what), h("td", { class: "text" }, e.model ?? ""), h("td", { class: "text" }, e.why ?? "")))), "stack long");
   },
 };

@@ -11,7 +11,7 @@ export const fleet = {
     return [
       table("Configs that came from other hosts", [["model"], ["there"], ["hosts", "number"], ["checked here"], ["when"]], h("tbody", {}, d.configs.map((c) =>
         h("tr", { "data-key": `${c.run} ${c.model} ${c.objective}` }, h("th", { scope: "row", class: "text" }, c.model, h("div", { class: "soft" }, `${c.objective} on ${c.target}`)), h("td", {}, versus(c.ratio)),
-          h("td", { class: "number", "data-label": "hosts" }, count(c.received.hosts)), h("td", { class: "text" }, verdict(c.received.verdict), c.received.reason), h("td", {}, when(c.received.checked_at))))), { class: "stack" }),
+          h("td", { class: "number", "data-label": "hosts" }, count(c.received.hosts)), h("td", { class: "text" }, verdict(c.received.verdict), c.received.reason), h("td", {}, when(c.received.checked_at)))))),
       h("p", { class: "soft" }, d.note),
     ];
   },

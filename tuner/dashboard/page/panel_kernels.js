@@ -11,10 +11,10 @@ export const kernels = {
     const longest = Math.max(1, ...d.rows.map((r) => r.fraction_of_limit)); // a cache may give more than memory can
     return [
       h("p", { class: "soft" }, limits(d)),
-      table("The best setting of each kernel, by regime", [["kernel"], ["best setting"], ["rate", "number"], ["weights read or work done", "number"], ["of the limit", "roof"], ["samples", "number"], ["settings tried", "number"]],
+      table("The best setting of each kernel, by regime", [["kernel"], ["best setting"], ["rate", "number"], ["work", "number"], ["of the limit", "roof"], ["samples", "number"]],
         groups(d.rows).map(([regime, rows]) => h("tbody", { "data-key": regime },
-          h("tr", { class: "group" }, h("th", { scope: "colgroup", colspan: "7" }, regimeName(regime))),
-          rows.map((r) => row(r, longest)))), { class: "stack" }),
+          h("tr", { class: "group" }, h("th", { scope: "colgroup", colspan: "6" }, regimeName(regime))),
+          rows.map((r) => row(r, longest))))),
       d.note && h("p", { class: "soft" }, d.note),
     ];
   },
@@ -34,9 +34,9 @@ function groups(rows) {
 function row(r, longest) {
     return h("tr", { "data-key": r.kernel },
     h("th", { scope: "row" }, h("code", {}, r.kernel), r.serving && badge("good", "serves"), r.default && badge("still", "default")),
-    h("td", {}, r.label.replace(r.kernel, "")),
+    h("td", { class: "text" }, r.label.replace(r.kernel, ""), h("span", { class: "soft" }, ` of ${count(r.arms)} tried`)),
     h("td", { class: "number" }, r.tokens_per_second > 0 ? tokens(r.tokens_per_second) : words(r.status)),
     h("td", { class: "number" }, r.regime === "decode" ? byteRate(r.bytes_per_second) : opRate(r.ops_per_second)),
     h("td", { class: "roof" }, r.fraction_of_limit > 0 ? [bar(r.fraction_of_limit / longest, `${percent(r.fraction_of_limit)} of the ${r.limit} limit`, "", 1 / longest), h("span", { class: "figure" }, percent(r.fraction_of_limit))] : h("span", { class: "soft" }, "no limit measured")),
-    h("td", { class: "number", "data-label": "samples" }, count(r.samples)), h("td", { class: "number", "data-label": "settings tried" }, count(r.arms)));
+    h("td", { class: "number", "data-label": "samples" }, count(r.samples)));
 }

@@ -22,7 +22,7 @@ export const space = {
       table(`Times the ${reference}, ${regimeName(name)}: settings by threads`, [["kernel and blocking"], ...columns.map((c) => [c.title, "number"])],
         h("tbody", {}, rows.slice(0, all ? rows.length : shown).map((r) => h("tr", { "data-key": r.key },
           h("th", { scope: "row" }, h("code", {}, r.kernel), " ", h("span", { class: "soft" }, r.blocking)),
-          columns.map((c) => cell(r.cells.get(c.key), low, high, reference))))), { class: "heat" }),
+          columns.map((c) => cell(r.cells.get(c.key), low, high, reference))))), "heat"),
       h("p", { class: "legend" }, h("span", {}, `${times(low)}`), h("span", { class: "ramp", "aria-hidden": "true" }), h("span", {}, `${times(high)} the ${reference}; in brackets: samples; –: not tried`)),
     ];
   },

@@ -25,9 +25,9 @@ export const timeline = {
     const checks = list.filter((e) => e.kind === "check");
     return [
       h("figure", { class: "plot", "data-key": "plot" }, s("svg", { role: "img", "aria-label": `${list.length} entries, ${checks.length} of them checks` + (checks[0] ? `, the last ${times(checks[0].ratio?.estimate ?? 0)} the default` : "") })),
-      h("p", { class: "legend" }, h("span", { class: "key dot" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
+      h("p", { class: "legend" }, h("span", { class: "key" }, "check, with its interval"), h("span", { class: "key diamond" }, "tune"), h("span", { class: "key square" }, "from the fleet"),
         h("span", { class: "key down" }, "pin, unpin"), h("span", { class: "key cross" }, "rollback"), h("span", { class: "key drift" }, "drift statistic, with its limit")),
-      table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), { class: "long stack" }),
+      table("History, newest first", [["when"], ["what"], ["against the default"], ["drift", "number"], ["why"]], h("tbody", {}, list.slice(0, 200).map(entry)), "stack long"),
     ];
   },
   after(element, d) {
@@ -40,7 +40,7 @@ function entry(e) {
   const [kind, text] = kindOf(e);
   return h("tr", { "data-key": `${e.at} ${e.kind} ${e.regime ?? ""} ${e.run ?? ""}` },
     h("th", { scope: "row" }, when(e.at)),
-    h("td", {}, badge(kind, text), e.verdict && verdict(e.verdict), e.regime && ` ${regimeName(e.regime)}`, e.objective && ` ${e.objective}`, e.serving && badge("good", "serves")),
+    h("td", { class: "text" }, badge(kind, text), e.verdict && verdict(e.verdict), e.regime && ` ${regimeName(e.regime)}`, e.objective && ` ${e.objective}`, e.serving && badge("good", "serves")),
     h("td", {}, e.ratio?.estimate > 0 ? versus(e.ratio) : null),
     h("td", { class: "number", "data-label": e.drift_limit > 0 ? "drift" : null }, e.drift_limit > 0 ? `${digits(e.drift ?? 0, 2)} of ${digits(e.drift_limit, 2)}` : ""),
     h("td", { class: "text" }, [e.by && `by ${e.by}`, e.why].filter(Boolean).join(": ")));

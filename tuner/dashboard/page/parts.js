@@ -27,7 +27,7 @@ const signs = {
   still: "M3 8h10",
 };
 
-export function sign(kind) {
+function sign(kind) {
   return s("svg", { class: `sign ${kind}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: signs[kind] }));
 }
 
@@ -96,11 +96,12 @@ export function bar(share, text, kind = "", limit = 1) {
 
 export const empty = (text) => h("p", { class: "empty" }, text);
 
-// table has a caption for those who cannot see what it belongs to. A column is [name, class].
-export function table(caption, columns, bodies, more = {}) {
+// table has a caption for those who cannot see what it belongs to. A column is [name, class]. On a narrow window the rows of one
+// that stacks become paragraphs.
+export function table(caption, columns, bodies, kind = "stack") {
   return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
-    h("table", more, h("caption", { class: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map(([name, kind, title]) => h("th", { scope: "col", class: kind, title }, name)))),
+    h("table", { class: kind }, h("caption", { class: "hidden" }, caption),
+      h("thead", {}, h("tr", {}, columns.map(([name, side]) => h("th", { scope: "col", class: side }, name)))),
       bodies));
 }
 
