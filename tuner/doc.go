@@ -28,6 +28,9 @@ the class tune at a time (Budget.FleetWait says how long the others wait), and o
 config without tuning: it is verified here bit for bit and compared with the default before Plan answers with it, as
 near_host. Share offers what was learned before.
 
+TuneEngine tunes a program that is not ours, PlanEngine says which flags it should have, ReceiveEngine and Share exchange that with
+the fleet. LearnedConfigs lists what a store holds, for our own kernels and for engines.
+
 Online lets a live service choose among the settings that a run proved, and learns from what they take while it serves:
 
 	s := t.Online("bitnet-b1.58-2b-4t")
@@ -58,6 +61,8 @@ the best shows a large gain over that default and none over the heuristic; the c
 
 Costs are ratios to the heuristic and only comparable with the same heuristic and kernel table, so a record of another
 kernel table or another heuristic (the limits of the container changed) is kept but not told to a strategy.
+
+PlanEngine reads and hashes the first MiB of the model file at each call, 1 ms where it is in memory.
 
 An answer from facts is for the load of the moment at which a Tuner first looked at the host: a service that starts on a busy
 host decodes with few threads until it is restarted or tuned.
@@ -191,6 +196,22 @@ to insist on pairs would leave a GPU that is a hundred times as fast unused afte
 2026-11-21: evidence of a change counts under the same quota, CPUs and usable cores only. The limit of memory moves with the
 host and no rate with it.
 */
+//
+// 2026-11-22: what is shared of an engine is the settings of its knobs, under the hash of its program and of the libraries of
+// its build. The version that an engine prints does not tell two builds with other flags apart. The roads not taken: to share the
+// command, which would let whoever writes to the fleet run it; and to trust a spec of engine exec that is not the very same file.
+//
+// 2026-11-22: a config of an engine that cannot be checked, because its program is not here, is kept as a proposal and answers
+// nothing. One that was refused without measuring is looked at again, as nothing was paid for it.
+//
+// 2026-11-22: an engine's check is seven pairs, the fewest that have an interval, after a cold and a warm run of its own settings.
+// Its class has the names of the GPUs in it, for an engine takes those without being told.
+//
+// 2026-11-22: Verify leaves Plan.Recheck as it is. It shows that the config is no more than 1 % slower than the default, within
+// seconds; to clear the doubt would promise the interval of a tune under conditions that nobody tuned under.
+//
+// 2026-11-22: Plan waits 5 s for a GPU's driver, counted from when the process first asked it, and answers for the CPU until it is
+// there. Drivers that nobody keeps awake take seconds, so that the 100 ms of other answers would make a GPU's config useless.
 //
 // 2026-11-21: engines that are not ours (engine:llama-bench and others) have TuneEngine and PlanEngine beside Tune and Plan,
 // and their own certificate. Their settings are flags by name and no kernel of our table, and a run of theirs is 25

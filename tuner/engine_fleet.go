@@ -257,6 +257,9 @@ func (r *engineRun) admitted(e fleet.Entry, done *Received) (l engine.Learned, e
 		return l, fmt.Errorf("its config is of engine %.40q, build %.40q, with %d settings: want engine %s, a build of at most %d bytes, and a setting for each regime",
 			shared.Engine, shared.Build, len(shared.Plan), r.asked.Engine, maxBuild)
 	}
+	if _, ours := shared.Plan[engine.FigureRegime]; r.asked.Engine == Exec && !(ours && len(shared.Plan) == 1) {
+		return l, fmt.Errorf("its config has %d settings: want one, of %s", len(shared.Plan), engine.FigureRegime)
+	}
 	if r.asked.Engine != Exec {
 		if err := shared.Plan.Foreign(); err != nil {
 			return l, err
@@ -292,7 +295,9 @@ func (b EngineBudget) of(objective string) (EngineBudget, error) {
 // examineEngine measures what was received beside the engine's own settings.
 func (r *engineRun) examineEngine(ctx context.Context, e fleet.Entry, l *engine.Learned, done *Received, budget time.Duration) error {
 	if isOwn(l.Plan) {
-		l.Command = r.asked.Command
+		build := l.Build
+		*l = r.learnedPlan(&engine.Certificate{}, l.Plan)
+		l.Build = build
 		done.Verdict, done.CheckedAt, done.Reason = Confirmed, r.now().UTC(), "the engine's own settings, with which nothing changes"
 		return nil
 	}
@@ -337,7 +342,7 @@ func (r *engineRun) judge(cert *engine.Certificate, done *Received, budget time.
 	case isOwn(cert.Closest):
 		done.Verdict, done.Reason = Confirmed, "here these are the engine's own settings"
 		return nil
-	case last.Status != engine.OK && last.Status != engine.Censored && len(last.Setting) > 0:
+	case last.Status != engine.OK && last.Status != engine.Censored && last.Status != engine.Stopped && len(last.Setting) > 0:
 		note, _, _ := strings.Cut(last.Note, "\n")
 		done.Verdict, done.Reason = Failed, fmt.Sprintf("%s: %s: %s", last.Setting, last.Status, note)
 		return nil

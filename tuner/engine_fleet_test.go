@@ -140,6 +140,32 @@ func TestAnEnginesSettingsAreCheckedBeforeTheyAreUsed(t *testing.T) {
 	}
 }
 
+// What there was no time to compare is neither accepted nor refused: it is checked the next time.
+func TestAnEnginesSettingsWithoutTimeAreLeftOpen(t *testing.T) {
+	s, store := newSite(t, newFleet(t), `sleep 0.1; echo took 100 ms`), t.TempDir()
+	s.teach(fastPlan)
+	got, err := s.open(store).ReceiveEngine(t.Context(), s.spec, EngineBudget{Time: 700 * time.Millisecond, Engine: Exec})
+	if !errors.Is(err, ErrNoBudget) || s.ran() == 0 {
+		t.Errorf("%+v, %v, %d processes: want %v", got, err, s.ran(), ErrNoBudget)
+	}
+	if known, err := s.open(store).LearnedConfigs(t.Context()); err != nil || len(known) > 0 {
+		t.Errorf("%+v, %v: want nothing kept", known, err)
+	}
+}
+
+// That the engine's own settings are the best is worth knowing, and nothing to measure.
+func TestTheEnginesOwnSettingsNeedNoCheck(t *testing.T) {
+	s, store := newSite(t, newFleet(t), `echo took 100 ms`), t.TempDir()
+	s.teach(`{"engine":"exec","build":"b","plan":{"figure":null}}`)
+	got, err := s.receive(store)
+	if err != nil || len(got.Received) != 1 || got.Received[0].Verdict != Confirmed || s.ran() > 0 {
+		t.Fatalf("%+v, %v, %d processes: want it confirmed and none", got, err, s.ran())
+	}
+	if c := got.Plan.Config; got.Plan.Source != NearHost || c.Command != "sh" || len(c.Arguments) == 0 || c.Build != "b" {
+		t.Errorf("%s %+v: want the command of the spec", got.Plan.Source, c)
+	}
+}
+
 // A document of the fleet brings no command to run, no variable, no argument, and no value that the spec of this host does not
 // have: it is refused before anything runs, and nothing of it is kept.
 func TestAFleetBringsNoCommand(t *testing.T) {

@@ -165,18 +165,18 @@ type engineModel struct {
 const engineModelBytes = 1 << 20
 
 func readEngineModel(path string) (engineModel, error) {
-	file, err := os.Open(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return engineModel{}, fmt.Errorf("tune: an engine needs a model file, or a spec: %w", err)
 	}
-	defer file.Close()
-	info, err := file.Stat()
+	if !info.Mode().IsRegular() { // a pipe would keep whoever opens it waiting
+		return engineModel{}, fmt.Errorf("tune: model %s: %s: want a file", path, info.Mode().Type())
+	}
+	file, err := os.Open(path)
 	if err != nil {
-		return engineModel{}, fmt.Errorf("tune: %w", err)
+		return engineModel{}, fmt.Errorf("tune: model: %w", err)
 	}
-	if info.IsDir() {
-		return engineModel{}, fmt.Errorf("tune: model %s: a directory: want a file", path)
-	}
+	defer file.Close()
 	h := sha256.New()
 	fmt.Fprintf(h, "engine model, %d bytes\n", info.Size())
 	if _, err := io.Copy(h, io.LimitReader(file, engineModelBytes)); err != nil {
@@ -489,6 +489,9 @@ type EnginePlan struct {
 func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
 	if !slices.Contains(Engines(), name) {
 		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
+	}
+	if err := ctx.Err(); err != nil {
+		return EnginePlan{}, err
 	}
 	m, err := readEngineModel(model)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -37,6 +39,36 @@ func Example() {
 		fmt.Println(cert.Verdict, cert.Ratio.Estimate)
 	}
 	// Output: heuristic i2s
+}
+
+// A service that starts llama-server asks for its flags, and starts it as it is where nothing was learned.
+func ExampleTuner_PlanEngine() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	model := filepath.Join(dir, "model.gguf")
+	if err := os.WriteFile(model, []byte("GGUF"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	t, err := tuner.Open(tuner.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer t.Close()
+	plan, err := t.PlanEngine(ctx, model, tuner.LlamaBench) // at once; starts no program
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := exec.Command("llama-server", append([]string{"--model", model}, plan.Flags...)...)
+	fmt.Println(plan.Source, len(server.Args))
+	// Output: heuristic 3
 }
 
 func ExampleTuner_Online() {

@@ -146,7 +146,7 @@ func sharedEntry(l history.Learned) (e fleet.Entry, decided bool, err error) {
 	}
 	var c Certificate
 	if err := json.Unmarshal(l.Certificate, &c); err != nil || !c.decided() {
-		return e, false, nil //nolint:nilerr // what does not parse decides nothing
+		return e, false, nil // what does not parse decides nothing
 	}
 	e, err = c.shared(l)
 	return e, true, err

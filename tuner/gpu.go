@@ -1,9 +1,11 @@
 package tuner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
@@ -17,19 +19,61 @@ var ErrNoGPU = errors.New("no GPU")
 type gpus struct {
 	driver *driver.Driver
 	err    error
-	looked bool
+	looked chan struct{} // closed when the two are known; nil while nobody has asked
+	asked  time.Time
+}
+
+// driverPatience is how long an answer at once waits for a driver, counted from when this process first asked for it: one that
+// nobody keeps awake initialises for seconds, and one that hangs does so for ever.
+var driverPatience = 5 * time.Second
+
+// errDriverLate means that the driver may answer yet.
+var errDriverLate = errors.New("no answer from its driver so far")
+
+// lookForGPUs opens the driver, beside whoever asks.
+func (t *Tuner) lookForGPUs() gpus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gpus.looked == nil {
+		t.gpus.looked, t.gpus.asked = make(chan struct{}), time.Now()
+		go func() {
+			d, err := t.opt.CUDA()
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.closed && d != nil {
+				d.Close()
+			}
+			t.gpus.driver, t.gpus.err = d, err
+			close(t.gpus.looked)
+		}()
+	}
+	return t.gpus
+}
+
+// cardAtOnce is card for an answer that nobody wants to wait for.
+func (t *Tuner) cardAtOnce(ctx context.Context) (*target.Card, error) {
+	g := t.lookForGPUs()
+	timer := time.NewTimer(time.Until(g.asked.Add(driverPatience)))
+	defer timer.Stop()
+	select {
+	case <-g.looked:
+		return t.card("")
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	select {
+	case <-g.looked: // just now, or long since
+		return t.card("")
+	default:
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, errDriverLate)
+	}
 }
 
 // device returns the GPU of a UUID, or the one with the most memory if uuid is "". It makes no context on it. The error
 // wraps ErrNoGPU and says why there is none.
 func (t *Tuner) device(uuid string) (*driver.Device, error) {
-	t.mu.Lock()
-	if !t.gpus.looked {
-		t.gpus.driver, t.gpus.err = t.opt.CUDA()
-		t.gpus.looked = true
-	}
-	g := t.gpus
-	t.mu.Unlock()
+	<-t.lookForGPUs().looked
+	g := t.lookForGPUs()
 	if g.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoGPU, g.err)
 	}

@@ -106,3 +106,36 @@ func TestTuneOnASimulatedCard(t *testing.T) {
 		t.Errorf("left on the card: %q", leaks)
 	}
 }
+
+// A driver that hangs keeps no answer waiting for longer than its patience, and only once; when it answers at last, so does the GPU.
+func TestAHangingDriverKeepsNoPlanWaiting(t *testing.T) {
+	dir := t.TempDir()
+	s := withGPU(7)
+	if cert, err := s.open(t, dir, 1).Tune(t.Context(), anyModel, anyTarget); err != nil || cert.Placement.Strategy != GPUOnly {
+		t.Fatalf("%+v, %v: want the GPU", cert, err)
+	}
+	patience := driverPatience
+	driverPatience = 10 * time.Millisecond
+	defer func() { driverPatience = patience }()
+	woken, opens := make(chan struct{}), 0
+	tuner := s.open(t, dir, 1)
+	tuner.opt.CUDA = func() (*driver.Driver, error) {
+		opens++
+		<-woken
+		return s.driver()
+	}
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil || plan.Config.Strategy != CPUOnly || !strings.Contains(plan.Reason, "a config for a GPU is known, but there is no GPU: no answer from its driver so far") {
+		t.Fatalf("%s because %q, %v: want the CPU, and why", plan.Config.Strategy, plan.Reason, err)
+	}
+	tuner.forget()
+	if plan, err = tuner.Plan(t.Context(), anyModel); err != nil || plan.Config.Strategy != CPUOnly {
+		t.Fatalf("again: %s, %v: want the CPU at once", plan.Config.Strategy, err)
+	}
+	close(woken)
+	<-tuner.lookForGPUs().looked
+	tuner.plans[anyModel].checked.Store(-int64(fresh)) // its time is over
+	if plan, err = tuner.Plan(t.Context(), anyModel); err != nil || plan.Config.Strategy != GPUOnly || opens != 1 {
+		t.Errorf("once the driver answers: %s, %v, opened %d times: want the GPU, and that it was opened once", plan.Config.Strategy, err, opens)
+	}
+}

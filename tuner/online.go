@@ -233,7 +233,7 @@ func (t *Tuner) serve(ctx context.Context, name string) (*serving, error) {
 	if err != nil {
 		snapshot = nil // Plan says so
 	}
-	p, _ = t.answering(p, snapshot)
+	p, _, _ = t.answering(ctx, p, snapshot)
 	on := &serving{problem: p, plan: p.plan(snapshot), regimes: map[target.Regime]*served{}}
 	wrong := p.wrong(snapshot)
 	for _, regime := range Regimes {

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -275,25 +276,26 @@ func (c Config) target() string {
 }
 
 // answering returns p on the target that answers for it: that of a pin, else the GPU where a run decided for it, else the
-// CPU. The note says why it is not the GPU where something was learned on one.
-func (t *Tuner) answering(p Problem, snapshot *history.Snapshot) (on Problem, note string) {
+// CPU. The note says why it is not the GPU where something was learned on one; late, that it may be once the driver answers.
+func (t *Tuner) answering(ctx context.Context, p Problem, snapshot *history.Snapshot) (on Problem, note string, late bool) {
 	gpu := p.on(targetCUDA)
 	if pin, ok := p.pin(snapshot); ok {
 		if pin.target() == targetCPU {
-			return p, ""
+			return p, "", false
 		}
-		gpu.Card, _ = t.card("") // without one the pin says that it is not possible here
-		if gpu.Card == nil {
-			return p, ""
+		card, err := t.cardAtOnce(ctx)
+		if err != nil { // without one the pin says that it is not possible here
+			return p, "", errors.Is(err, errDriverLate)
 		}
-		return gpu, ""
+		gpu.Card = card
+		return gpu, "", false
 	}
 	if len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
-		return p, ""
+		return p, "", false
 	}
-	card, err := t.card("")
+	card, err := t.cardAtOnce(ctx)
 	if err != nil {
-		return p, "; a config for a GPU is known, but there is " + err.Error()
+		return p, "; a config for a GPU is known, but there is " + err.Error(), errors.Is(err, errDriverLate)
 	}
 	gpu.Card = card
 	for _, c := range append(gpu.learned(snapshot), gpu.shipped()...) {
@@ -301,10 +303,10 @@ func (t *Tuner) answering(p Problem, snapshot *history.Snapshot) (on Problem, no
 		case !c.ok:
 			note = "; " + c.reason
 		case c.proof.Placement == nil || c.proof.Placement.Strategy == CPUOnly:
-			return p, ""
+			return p, "", false
 		default:
-			return gpu, ""
+			return gpu, "", false
 		}
 	}
-	return p, note
+	return p, note, false
 }

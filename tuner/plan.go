@@ -42,7 +42,7 @@ type Plan struct {
 	Evaluations int       `json:"evaluations"`
 	Ratio       Ratio     `json:"ratio"` // measured gain over the default; zero unless Measured
 	// Recheck names what has changed since the measurement and may have shifted it: fields of the host's condition, or
-	// "host" for what was never measured on this one. A short paired check settles it.
+	// "host" for what was never measured on this one. A tune settles it; Verify tells whether there is need of one.
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
@@ -393,9 +393,10 @@ func (t *Tuner) Explain(ctx context.Context, model string) (Explanation, error) 
 	if t.prior.err != nil {
 		e.PassedOver = append(e.PassedOver, "the site prior could not be read: "+t.prior.err.Error())
 	}
-	p, note := t.answering(p, snapshot)
+	p, note, _ := t.answering(ctx, p, snapshot)
 	e.Plan = p.plan(snapshot)
 	e.Plan.Reason += note
+	p.device.Log = nil // said already
 	for _, c := range p.candidates(snapshot) {
 		if !c.ok {
 			e.PassedOver = append(e.PassedOver, c.reason)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -320,6 +321,36 @@ func TestVerify(t *testing.T) {
 	}
 	if _, err := quiet(flat).open(t, "", 1).Verify(t.Context(), anyModel, time.Minute); !errors.Is(err, ErrNothingLearned) {
 		t.Errorf("nothing learned: %v", err)
+	}
+}
+
+// A check of a changed host tells, and writes nothing: the doubt stays until a tune.
+func TestVerifyLeavesTheDoubt(t *testing.T) {
+	dir := t.TempDir()
+	s := quiet(fastest)
+	before := s.open(t, dir, 1)
+	before.host.Governor = "performance"
+	if _, err := before.Tune(t.Context(), anyModel, Budget{Time: 20 * time.Second, Objective: ObjectiveDecode}); err != nil {
+		t.Fatal(err)
+	}
+	now := s.open(t, dir, 2)
+	now.host.Governor = "powersave"
+	recheck := func() []string {
+		t.Helper()
+		now.forget()
+		plan, err := now.Plan(t.Context(), anyModel)
+		if err != nil || plan.Source != Measured {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+		return plan.Recheck
+	}
+	first := recheck()
+	v, err := now.Verify(t.Context(), anyModel, time.Minute)
+	if err != nil || v.Regimes[0].Verdict != Confirmed || len(first) != 1 || !slices.Equal(recheck(), first) {
+		t.Errorf("%+v, %v; to be checked again %v, and after the check %v: want it confirmed, and the same", v, err, first, recheck())
+	}
+	if _, err := now.Tune(t.Context(), anyModel, Budget{Time: 20 * time.Second, Objective: ObjectiveDecode, Seed: 2}); err != nil || len(recheck()) > 0 {
+		t.Errorf("after a tune %v, %v: want no doubt", recheck(), err)
 	}
 }
 

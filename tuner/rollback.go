@@ -35,7 +35,7 @@ func (t *Tuner) Rollback(ctx context.Context, model, by, why string) (Plan, erro
 	if err != nil {
 		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
 	}
-	p, _ = t.answering(p, snapshot)
+	p, _, _ = t.answering(ctx, p, snapshot)
 	bad, err := p.answer(snapshot)
 	if err != nil {
 		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)

@@ -42,7 +42,7 @@ type Options struct {
 	Device device.Options
 	// Context is how many tokens of a sequence there must be room for, where nothing was learned. If 0, device's default.
 	Context int
-	// GPUs looks for GPUs, for what Plan says of them. If nil, nobody does.
+	// GPUs looks for GPUs, for what Plan says of them and for what makes hosts with an engine alike. If nil, nobody does.
 	GPUs func(context.Context) gpu.Survey
 	// Background says when Background may measure.
 	Background BackgroundOptions
@@ -72,16 +72,18 @@ type Tuner struct {
 	opened    time.Time
 	measuring sync.Mutex // held by the one run that measures
 
-	mu    sync.RWMutex
-	host  *probe.Host // nil until it was probed
-	gpus  gpus
-	plans map[string]*remembered
+	mu     sync.RWMutex
+	closed bool
+	host   *probe.Host // nil until it was probed
+	gpus   gpus
+	plans  map[string]*remembered
 }
 
 // remembered is a plan with the snapshot it was made of and the time at which that was last seen to be the newest.
 type remembered struct {
 	plan     Plan
 	snapshot *history.Snapshot
+	late     bool         // a driver had not answered yet
 	checked  atomic.Int64 // nanoseconds since the tuner was opened, by the clock that nobody sets
 }
 
@@ -116,6 +118,7 @@ func Open(opt Options) (*Tuner, error) {
 func (t *Tuner) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	if t.gpus.driver == nil {
 		return nil
 	}
@@ -134,7 +137,7 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 		return known.plan, nil
 	}
 	snapshot, err := t.snapshot()
-	if known != nil && err == nil && snapshot == known.snapshot {
+	if known != nil && err == nil && snapshot == known.snapshot && !known.late {
 		known.checked.Store(now)
 		return known.plan, nil
 	}
@@ -147,8 +150,8 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	if err != nil {
 		return Plan{}, err
 	}
-	p, note := t.answering(p, snapshot)
-	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot}
+	p, note, late := t.answering(ctx, p, snapshot)
+	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, late: late}
 	made.plan.Reason += note
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()

@@ -49,7 +49,7 @@ type RegimeCheck struct {
 }
 
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
-// pairs, within budget. It changes nothing.
+// pairs, within budget. It changes nothing, also not what Plan wants to have checked again (Recheck): see the decisions.
 func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) (*Verification, error) {
 	plan, err := t.Plan(ctx, model)
 	if err != nil {

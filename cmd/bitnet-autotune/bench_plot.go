@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/bitnet-autotune/bitnet-autotune/experiments/report"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
@@ -29,12 +30,6 @@ const (
 	plotHeight  = 6.5 * vg.Inch
 	legendWidth = 2.3 * vg.Inch
 )
-
-// kernelColours tell kernels apart also for the colour-blind: those of Okabe and Ito (2008) that show on white.
-var kernelColours = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xcc, 0x79, 0xa7, 0xff},
-	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff}, color.RGBA{0x00, 0x00, 0x00, 0xff},
-}
 
 // layoutMarks tell layouts apart.
 var layoutMarks = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, diamondGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}}
@@ -67,7 +62,7 @@ func plotBench(w io.Writer, r *tuner.BenchReport) error {
 		if err != nil {
 			return fmt.Errorf("--plot: %s: %w", kernel.name, err)
 		}
-		points.GlyphStyle = draw.GlyphStyle{Color: kernelColours[i%len(kernelColours)], Radius: radius(len(rows)), Shape: kernel.mark}
+		points.GlyphStyle = draw.GlyphStyle{Color: report.SeriesColour(i), Radius: radius(len(rows)), Shape: kernel.mark}
 		p.Add(points)
 		legend.Add(strings.TrimPrefix(kernel.name, "mul/"), points)
 	}

@@ -51,10 +51,29 @@ The figures of the rules are listed by --constants, and --constant sets one for 
 	targetFlag(cmd, &q.target)
 	cmd.Flags().BoolVar(&q.requireMeasured, "require-measured", false, "exit 3 when nothing was measured on this host")
 	cmd.Flags().BoolVar(&q.listConstants, "constants", false, "list the figures of the rules, with unit and source, instead")
-	cmd.Flags().BoolVar(&q.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, or as many as may be used, whatever the load is")
-	cmd.Flags().IntVar(&q.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by --constants)")
-	constantFlag(cmd, &q.constants)
+	q.rules.flags(cmd)
 	return cmd
+}
+
+// ruleFlags are the flags that say how facts become an answer, where nothing was learned.
+type ruleFlags struct {
+	fixed     bool
+	context   int
+	constants constants
+}
+
+func (r *ruleFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&r.fixed, "fixed", false, "where nothing was learned, answer with the fixed configuration: 4 threads, or as many as may be used, whatever the load is")
+	cmd.Flags().IntVar(&r.context, "context", 0, "tokens of a sequence that there must be room for, where nothing was learned (default: as listed by config --constants)")
+	constantFlag(cmd, &r.constants)
+}
+
+// open opens a tuner that answers by the rules as they are set.
+func (r *ruleFlags) open(a *app) (*tuner.Tuner, error) {
+	if r.context < 0 {
+		return nil, usage(fmt.Errorf("--context %d: want at least 1 token, or 0 for the default", r.context))
+	}
+	return a.open(tuner.Options{Context: r.context, Device: r.constants.options(r.fixed, &a.log), GPUs: lookForGPUs})
 }
 
 // configQuery is what config was asked.
@@ -63,9 +82,7 @@ type configQuery struct {
 	target          string // an engine; "" = our own kernels
 	requireMeasured bool
 	listConstants   bool
-	fixed           bool
-	context         int
-	constants       constants
+	rules           ruleFlags
 }
 
 // lookTime is how long an answer at once waits for NVML, which needs seconds where no process keeps the driver awake.
@@ -76,7 +93,7 @@ func lookForGPUs(ctx context.Context) gpu.Survey { return surveyGPUs(ctx, lookTi
 
 func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.listConstants {
-		list := q.constants.list()
+		list := q.rules.constants.list()
 		return a.print(map[string]any{"constants": list}, func(w io.Writer) { writeConstants(w, list) })
 	}
 	if q.model == "" {
@@ -85,14 +102,11 @@ func (a *app) config(cmd *cobra.Command, q configQuery) error {
 	if q.target != "" {
 		return a.configEngine(cmd.Context(), q.model, q.target, q.form, q.requireMeasured)
 	}
-	if q.context < 0 {
-		return usage(fmt.Errorf("--context %d: want at least 1 token, or 0 for the default", q.context))
-	}
 	write, known := forms[q.form]
 	if q.form != "" && !known {
 		return usage(fmt.Errorf("--for %q: one of %s", q.form, strings.Join(sortedKeys(forms), ", ")))
 	}
-	t, err := a.open(tuner.Options{Context: q.context, Device: q.constants.options(q.fixed, &a.log), GPUs: lookForGPUs})
+	t, err := q.rules.open(a)
 	if err != nil {
 		return err
 	}

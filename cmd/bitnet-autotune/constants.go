@@ -60,11 +60,22 @@ func constantFlag(cmd *cobra.Command, c *constants) {
 				return usage(fmt.Errorf("--constant %s: %w", word, err))
 			}
 		}
-		if err := (device.Options{Constants: &c.Device, Memory: &c.Memory}).Validate(); err != nil {
+		if err := c.validate(); err != nil {
 			return usage(fmt.Errorf("--constant: %w", err))
 		}
 		return run(cmd, args)
 	}
+}
+
+// validate names the first that cannot be meant, whichever package it is of.
+func (c *constants) validate() error {
+	packages := reflect.ValueOf(c).Elem()
+	for i := range packages.NumField() {
+		if err := packages.Field(i).Interface().(interface{ Validate() error }).Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // options are those of a decision with these constants.

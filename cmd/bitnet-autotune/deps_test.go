@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"experiments/2026-11-background":           {"probe", "probe/model", "kernels", "tuner", "tuner/measure", "tuner/target"},
 	"experiments/2026-11-auto-hyperparameters": {},
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
-	"experiments/2026-11-noise":                {"bandit", "tuner/measure", "experiments/replay"},
+	"experiments/2026-11-noise":                {"bandit", "tuner", "tuner/measure", "experiments/replay"}, // tuner: its median
 	"experiments/2026-11-strategies":           {},
 	// It records the spaces of the real tuner on the real target, and judges the searches of the tuner on them.
 	"experiments/2026-11-bitnet-spaces": {"probe", "probe/model", "kernels", "bandit", "tuner", "tuner/measure", "tuner/target", "experiments/replay"},

@@ -12,6 +12,7 @@ import (
 
 func (a *app) explainVerb() *cobra.Command {
 	var model, target string
+	var rules ruleFlags
 	cmd := &cobra.Command{
 		Use:     "explain --model M",
 		Short:   "Say why this config: the evidence, the key fields that matched or missed, the runners-up",
@@ -21,7 +22,7 @@ func (a *app) explainVerb() *cobra.Command {
 			if target != "" {
 				return a.explainEngine(cmd.Context(), model, target)
 			}
-			t, err := a.open(tuner.Options{GPUs: lookForGPUs})
+			t, err := rules.open(a)
 			if err != nil {
 				return err
 			}
@@ -35,6 +36,7 @@ func (a *app) explainVerb() *cobra.Command {
 	}
 	a.modelFlag(cmd, &model)
 	targetFlag(cmd, &target)
+	rules.flags(cmd)
 	return cmd
 }
 

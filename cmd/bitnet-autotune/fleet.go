@@ -157,8 +157,8 @@ unless something was measured here; what does not is refused, and not checked ag
 
 With --target engine:… it takes what was learned of an engine of the very same build with the same model file, and compares
 that engine with its own settings in pairs: give it minutes. Only settings of flags come from the fleet, and none that changes
-what a model answers; which program runs, this host says (--engine-command, or what was tuned here before). Where it is not
-here, or of another build, what the fleet has is kept as a proposal, which config and explain tell of and nobody uses.
+what a model answers; which program runs, this host says (--engine-command, or what was tuned here before). Where there is none,
+what the fleet has is kept as a proposal, which config and explain tell of and nobody uses.
 Exit 3: the fleet has nothing for this host, or proposals only; 5: everything that it has was refused.`,
 		Example: `  bitnet-autotune fleet pull --model bitnet-b1.58-2b-4t --fleet etcd://10.0.0.5:2379
   bitnet-autotune fleet pull --target engine:llama-bench --engine-command ./llama-bench --model ./model.gguf --budget 10m --fleet etcd://10.0.0.5:2379`,

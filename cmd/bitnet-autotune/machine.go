@@ -110,9 +110,6 @@ func checkGPUs(list []gpu.GPU) error {
 // read finds out about the machine.
 func (m *machine) read(ctx context.Context, a *app) error {
 	m.rules = placement.Rules{Constants: m.constants.Placement, Device: m.constants.Device, Memory: m.constants.Memory}
-	if err := m.rules.Validate(); err != nil {
-		return usage(fmt.Errorf("--constant: %w", err))
-	}
 	m.matrix, m.rates = placement.DefaultMatrix(), map[rated]float64{}
 	for _, k := range kernels.All() {
 		m.matrix.AddKernel(string(k.Layout), k.Needs)

@@ -82,7 +82,7 @@ func (a *app) place(cmd *cobra.Command, args []string, f *placeFlags) error {
 	if note != "" {
 		plan.Warnings = append(plan.Warnings, "GPUs: "+note)
 	}
-	if err := a.print(plan, func(w io.Writer) { writePlacement(w, plan, note) }); err != nil {
+	if err := a.print(plan, func(w io.Writer) { writePlacement(w, plan, f.on.host.CPU.UsableCores, note) }); err != nil {
 		return err
 	}
 	if f.requireAll && len(plan.Unplaced) > 0 {
@@ -116,7 +116,7 @@ func (f *placeFlags) want(arg string) (placement.Want, error) {
 		Alternatives: f.on.rules.Alternatives(s, f.use.of(s.Model, &f.on), layoutBytes(s.Model))}, nil
 }
 
-func writePlacement(w io.Writer, p placement.Plan, gpuNote string) {
+func writePlacement(w io.Writer, p placement.Plan, usable int, gpuNote string) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, at := range p.Placements {
 		users := ""
@@ -146,6 +146,15 @@ func writePlacement(w io.Writer, p placement.Plan, gpuNote string) {
 	if p.Optimal {
 		proof = "no plan is better"
 	}
-	fmt.Fprintf(w, "\nall together %s, %d cores, %s on disk; a token of each in %.3g ms while all decode (%s; %s)\n",
-		size(p.Pool.MemoryBytes), p.Pool.Cores, size(p.Pool.DiskBytes), p.TokenSeconds*1e3, p.TokenBasis, proof)
+	fmt.Fprintf(w, "\nall together %s, %s, %s on disk; a token of each in %.3g ms while all decode (%s; %s)\n",
+		size(p.Pool.MemoryBytes), coresAsked(p.Pool.Cores, usable), size(p.Pool.DiskBytes), p.TokenSeconds*1e3, p.TokenBasis, proof)
+}
+
+// coresAsked is a number of cores that the models ask for by rule, beside what there is.
+func coresAsked(asked, usable int) string {
+	text := fmt.Sprintf("%d cores asked for", asked)
+	if asked > usable {
+		text += fmt.Sprintf(" (%d usable: they share them)", usable)
+	}
+	return text
 }

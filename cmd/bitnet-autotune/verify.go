@@ -18,7 +18,7 @@ func (a *app) verifyVerb() *cobra.Command {
 		Use:   "verify --model M",
 		Short: "Check now, in pairs, that the learned config is right and no slower than the default",
 		Long: `Compares the learned config with the default on this host, bit for bit and then in interleaved pairs. It changes
-nothing. Exit 0: confirmed; 3: nothing learned, or not decided within the budget; 5: wrong or slower.`,
+nothing: a config that config wants to have checked again, because the host has changed, does until the next tune. Exit 0: confirmed; 3: nothing learned, or not decided within the budget; 5: wrong or slower.`,
 		Example: "  bitnet-autotune verify --model bitnet-b1.58-2b-4t",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

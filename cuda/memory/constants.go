@@ -26,7 +26,7 @@ type Constants struct {
 	WorkspaceShare    float64 `json:"workspace_share" source:"R1.19" unit:"share of available" doc:"what a workspace may take in the end"`
 	MinWorkspaceBytes uint64  `json:"min_workspace_bytes" source:"R1.20, our choice" unit:"bytes" doc:"the least workspace: half a page of the driver, enough for one sample of any matmul of the presets"`
 	MaxWorkspaceBytes uint64  `json:"max_workspace_bytes" source:"R1.20, our choice" unit:"bytes" doc:"the largest workspace: the 128256 x 4096 head of an 8B model as TL2 with batch 512 takes 2.4e9"`
-	MaxBatch          int     `json:"max_batch" source:"R1.20, our choice" unit:"samples" doc:"the largest batch: the limit of the largest class, which it must not undercut"`
+	MaxBatch          int     `json:"max_batch" source:"R1.20, our choice" unit:"samples" doc:"the largest batch that a class may have"`
 	CPUBatch          int     `json:"cpu_batch" source:"R1.18" unit:"samples" doc:"batch of a device without CUDA"`
 
 	SmallCardBytes  uint64 `json:"small_card_bytes" source:"R1.17" unit:"bytes" doc:"a card below this is of the smallest class"`
@@ -141,6 +141,10 @@ func (c Constants) Validate() error {
 		{"small_up_to_bytes, medium_up_to_bytes", c.SmallUpToBytes, c.MediumUpToBytes},
 		{"small_up_to_bytes, small_segment_bytes", c.SmallUpToBytes, c.SmallSegmentBytes},
 		{"medium_card_bytes, large_card_bytes", c.MediumCardBytes, c.LargeCardBytes},
+		{"small_card_batch, medium_card_batch", uint64(c.SmallCardBatch), uint64(c.MediumCardBatch)},
+		{"medium_card_batch, large_card_batch", uint64(c.MediumCardBatch), uint64(c.LargeCardBatch)},
+		{"large_card_batch, huge_card_batch", uint64(c.LargeCardBatch), uint64(c.HugeCardBatch)},
+		{"huge_card_batch, max_batch", uint64(c.HugeCardBatch), uint64(c.MaxBatch)}, // R1.20: it must not undercut the classes
 	} {
 		if order.low > order.high {
 			return fmt.Errorf("memory: constants %s are %d, %d: want them in ascending order", order.names, order.low, order.high)

@@ -44,7 +44,7 @@ type Workspace struct {
 	SampleBytes    uint64 `json:"sample_bytes"`
 	WantedBytes    uint64 `json:"wanted_bytes"` // before the caps
 	AvailableBytes uint64 `json:"available_bytes"`
-	// Limit is what kept the batch from being larger: "class", "memory", "cap", "maximum", "request" or "no cuda".
+	// Limit is what kept the batch from being larger: "class", "memory", "cap", "request" or "no cuda".
 	Limit string `json:"limit"`
 	Basis string `json:"basis"` // "estimate": sizes by type are formulas, not measurements
 }
@@ -115,9 +115,6 @@ func (c Constants) WithoutCUDA(d Demand) Workspace {
 // batch is the largest batch for what is left, and what keeps it from being larger.
 func (c Constants) batch(d Demand, total, left, sample uint64) (int, string) {
 	batch, limit := c.BatchLimit(total), "class"
-	if c.MaxBatch < batch {
-		batch, limit = c.MaxBatch, "maximum"
-	}
 	if d.MaxBatch > 0 && d.MaxBatch < batch {
 		batch, limit = d.MaxBatch, "request"
 	}

@@ -112,10 +112,6 @@ func TestWorkspace(t *testing.T) {
 		if got, err = c.Workspace(d, 0, idle(1000*mib)); err != nil || got.Batch != 7 || got.Limit != "request" {
 			t.Errorf("asked for at most 7: %+v, %v", got, err)
 		}
-		c.MaxBatch, d.MaxBatch = 9, 0
-		if got, err = c.Workspace(d, 0, idle(1000*mib)); err != nil || got.Batch != 9 || got.Limit != "maximum" {
-			t.Errorf("at most 9 anywhere: %+v, %v", got, err)
-		}
 	})
 	t.Run("R1.17 R1.51 class borders", func(t *testing.T) {
 		d := Demand{InputFeatures: 64, OutputFeatures: 64, Quantization: I2S}
@@ -258,6 +254,8 @@ func TestConstantsAreValidated(t *testing.T) {
 		"workspace_share is 1.5":                  func(c *Constants) { c.WorkspaceShare = 1.5 },
 		"max_batch is 0":                          func(c *Constants) { c.MaxBatch = 0 },
 		"min_workspace_bytes is 0":                func(c *Constants) { c.MinWorkspaceBytes = 0 },
+		"huge_card_batch, max_batch are 512, 1":   func(c *Constants) { c.MaxBatch = 1 },
+		"small_card_batch, medium_card_batch are": func(c *Constants) { c.SmallCardBatch = 1000 },
 		"small_card_bytes, medium_card_bytes are": func(c *Constants) { c.MediumCardBytes = 1 },
 	} {
 		c := Defaults

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
@@ -22,7 +23,7 @@ const usualRepeats = 7
 var pipelines = []pipeline{
 	{"lucky minimum: one run each, the least", once(1, slices.Min[[]float64])},
 	{"minimum of 7 runs each, the least", once(usualRepeats, slices.Min[[]float64])},
-	{"median of 7 runs each, the least", once(usualRepeats, median)},
+	{"median of 7 runs each, the least", once(usualRepeats, tuner.Median)},
 	{"racing with one run a question", raced("bayes", single)},
 	{"racing with one run a question, then a duel", duelled("bayes", single)},
 	{"racing with paired blocks", raced("bayes", paired)},
@@ -39,11 +40,6 @@ func named(parts string) []pipeline {
 		}
 	}
 	return list
-}
-
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // once lets auto search where every point is measured once, in so many runs, and believes what centre makes of them.

@@ -89,7 +89,7 @@ func (f *Figure) inline() (template.HTML, error) {
 			return element
 		}
 		for i, name := range f.series {
-			if strings.Contains(style, hex(seriesColour(i))) {
+			if strings.Contains(style, hex(SeriesColour(i))) {
 				return named(element, fmt.Sprintf(` class="series s%d"`, i), name)
 			}
 		}
@@ -97,7 +97,7 @@ func (f *Figure) inline() (template.HTML, error) {
 	})
 	svg = neutrals.Replace(svg)
 	for i := range f.series {
-		svg = strings.ReplaceAll(svg, hex(seriesColour(i)), fmt.Sprintf("var(--c%d)", i%len(okabeIto)))
+		svg = strings.ReplaceAll(svg, hex(SeriesColour(i)), fmt.Sprintf("var(--c%d)", i%len(okabeIto)))
 	}
 	open := fmt.Sprintf(`<svg role="img" aria-label="%s" viewBox="0 0 %.5g %.5g" style="min-width:%.0fpx;max-width:%.0fpx">`,
 		html.EscapeString(f.Title), f.width.Points(), f.height.Points(), smallest*f.width.Points(), largest*f.width.Points())

@@ -21,9 +21,9 @@ var okabeIto = []color.RGBA{
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x44, 0x44, 0x44, 0xff},
 }
 
-// seriesColour is that of strategy number i. Where there are more of them than colours, dashes differ, and colours by so
+// SeriesColour is that of series number i, a strategy or whatever else a picture tells apart. Where there are more of them than colours, dashes differ, and colours by so
 // little that only inline can tell.
-func seriesColour(i int) color.Color {
+func SeriesColour(i int) color.Color {
 	c := okabeIto[i%len(okabeIto)]
 	c.B -= uint8(i / len(okabeIto))
 	return c
@@ -33,12 +33,12 @@ var roundDashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2)
 
 // seriesLine is the line of strategy number i.
 func seriesLine(i int) draw.LineStyle {
-	return draw.LineStyle{Color: seriesColour(i), Width: vg.Points(1.6), Dashes: roundDashes[i/len(okabeIto)%len(roundDashes)]}
+	return draw.LineStyle{Color: SeriesColour(i), Width: vg.Points(1.6), Dashes: roundDashes[i/len(okabeIto)%len(roundDashes)]}
 }
 
 // bandColour is the colour of strategy number i, thin.
 func bandColour(i int) color.Color {
-	c := color.NRGBAModel.Convert(seriesColour(i)).(color.NRGBA)
+	c := color.NRGBAModel.Convert(SeriesColour(i)).(color.NRGBA)
 	c.A = 0x1a
 	return c
 }

@@ -21,6 +21,8 @@
 //
 // and in a directory the same without a prefix, each with @REVISION.json at its end.
 //
+// For the target of an engine the signature is the hash of its program, and the model that of its file or spec.
+//
 // A push merges: the config with more evidence stands, whoever pushed it and in whichever order (see merge.go). A
 // claim is a lease: it falls when its holder dies. It saves work and protects nothing, for merges need no protection.
 //

@@ -1,5 +1,12 @@
 package advisor
 
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
 // Constants are the figures that the built-in rules go by, all overridable (Options.Constants). A source that is a line
 // of the requirements (R2.10) is a figure given with the rule and not measured by anybody here; other sources say more.
 // Percentages are changes: -30 is 30 % less.
@@ -102,6 +109,58 @@ var Defaults = Constants{
 	HugePagesHigh: 1.1, GovernorHigh: 1.5,
 	ThrottledShare: 0.05,
 	GPUIdle:        0.1, GPUHeadroom: 1.11,
+}
+
+// bounds are what a figure may be, by the unit that its field names.
+var bounds = map[string][2]float64{"%": {-100, 1000}, "ratio": {1e-3, 1e3}, "utilisation": {0, 1}, "absolute": {0, 1}}
+
+// Validate names the first constant that cannot be meant: a figure beyond what its unit allows, or low, usual and high ones
+// out of order.
+func (k Constants) Validate() error {
+	v := reflect.ValueOf(k)
+	for i := range v.NumField() {
+		tag, value := v.Type().Field(i).Tag, number(v.Field(i))
+		limits, known := bounds[tag.Get("unit")]
+		switch {
+		case strings.HasPrefix(tag.Get("unit"), "share"):
+			limits = [2]float64{0, 1}
+		case !known:
+			limits = [2]float64{0, 1e12}
+		}
+		if !(limits[0] <= value && value <= limits[1]) {
+			return fmt.Errorf("advisor: constant %s is %v: want %v to %v (%s)", tag.Get("json"), value, limits[0], limits[1], tag.Get("unit"))
+		}
+	}
+	for _, order := range []struct {
+		names  string
+		values []float64
+	}{
+		{"medium_impact_percent, high_impact_percent", []float64{k.MediumImpactPercent, k.HighImpactPercent}},
+		{"kv_cache_low_ratio, kv_cache_high_ratio", []float64{k.CacheLow, k.CacheHigh}},
+		{"flash_low_ratio, flash_high_ratio", []float64{k.FlashLow, k.FlashHigh}},
+		{"quota_low_ratio, quota_ratio, quota_high_ratio", []float64{k.QuotaLow, k.Quota, k.QuotaHigh}},
+		{"parked_ratio, parked_high_ratio", []float64{k.Parked, k.ParkedHigh}},
+		{"crowd_low_ratio, crowd_ratio, crowd_high_ratio", []float64{k.CrowdLow, k.Crowd, k.CrowdHigh}},
+		{"smt_low_ratio, smt_ratio, smt_high_ratio", []float64{k.SMTLow, k.SMT, k.SMTHigh}},
+		{"layout_low_ratio, layout_high_ratio", []float64{k.LayoutLow, k.LayoutHigh}},
+		{"remote_low_ratio, remote_high_ratio", []float64{k.RemoteLow, k.RemoteHigh}},
+	} {
+		if !slices.IsSorted(order.values) {
+			return fmt.Errorf("advisor: constants %s are %v: want them in ascending order", order.names, order.values)
+		}
+	}
+	return nil
+}
+
+// number is a constant of any kind as a number.
+func number(v reflect.Value) float64 {
+	switch {
+	case v.CanFloat():
+		return v.Float()
+	case v.CanInt():
+		return float64(v.Int())
+	}
+	return float64(v.Uint())
 }
 
 // AccuracyHolds reports whether a change left the accuracy as it was: equal where results are to be the same bit for bit,

@@ -43,7 +43,7 @@ func (d *decision) gpuWorkspace(demand memory.Demand) {
 	}
 	d.WorkspaceTokens = w.Batch
 	d.WorkspaceBytes = Choice[uint64]{Value: w.Bytes, Limit: LimitGPUMemory, Basis: Basis(w.Basis), Reason: fmt.Sprintf("%d tokens at once, limited by %s; %s available for it", w.Batch, w.Limit, size(w.AvailableBytes))}
-	if w.Limit == "class" || w.Limit == "request" || w.Limit == "maximum" {
+	if w.Limit == "class" || w.Limit == "request" {
 		d.WorkspaceBytes.Limit = LimitModel
 	}
 }

@@ -7,6 +7,8 @@
 //
 //	cert, err := engine.Search(ctx, &engine.LlamaBench{Path: bench, Model: file, Prompt: 512, Generate: 128}, engine.Options{Budget: 10 * time.Minute})
 //
+// Check duels a Plan from elsewhere without a search, if a search here could have come to it.
+//
 // The stages: the default, cold and then warm; threads by halves and then by middles, for all regimes at once; batch sizes,
 // climbed from the engine's own; the other flags one at a time; threads again if one of these gained; what is doubtful once
 // more; the duel in fresh pairs. No candidate is further than two processes from a run of the default, and its cost is a
@@ -38,6 +40,9 @@
 // count where llama-server has two: regimes with different counts are measured in processes of their own. A process group
 // is killed by its id; what leaves its group survives. If this program itself is killed outright, the engine that runs then
 // ends by itself.
+//
+// Program tells builds apart by the bytes of the program, of the libggml and libllama that it links, and of the backends beside it.
+// What a wrapper script starts it does not see, nor libraries that LD_LIBRARY_PATH names: for these it fails.
 //
 // # Decisions
 //

@@ -54,7 +54,7 @@ func collect(name, path string, files map[string]string) error {
 	files[name] = path
 	file, err := elf.Open(path)
 	if err != nil {
-		return nil //nolint:nilerr // a script
+		return nil // a script
 	}
 	defer file.Close()
 	needed, err := file.ImportedLibraries()
