@@ -14,6 +14,9 @@ step: a Tune of some seconds, which goes on from what earlier steps recorded, or
 default. The child has the lowest priority and a cap on its memory, and is killed, by its own id, when load arrives, when it
 hangs, and when it takes more memory or CPU time than it was given. A child that crashes costs a step.
 
+Every check is kept, the last 170 of a model (Checks). What shows the daemon begins in Options.Ready, so that a second daemon of the
+host takes no port from the first.
+
 The checks of a model feed a Detector for each regime. When it says that the rate has changed, the model is tuned anew if it
 still beats the default, and else rolled back. Every such change is one line that says what and why.
 
