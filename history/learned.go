@@ -58,12 +58,22 @@ func (l Learned) key() ([]byte, error) {
 	return binary.BigEndian.AppendUint64(key, hash64(envelope)), nil
 }
 
-// Pin is a configuration that a person has set for a model, above everything learned.
+// Pin is a configuration that a person has set for a model, above everything learned, or single knobs of it.
 type Pin struct {
-	Model  string          `json:"model"` // as in Learned.Model
-	Config json.RawMessage `json:"config"`
+	Model  string          `json:"model"`  // as in Learned.Model
+	Config json.RawMessage `json:"config"` // null where only knobs are pinned
+	Knobs  []PinnedKnob    `json:"knobs,omitempty"`
 	By     string          `json:"by,omitempty"`
 	At     time.Time       `json:"at,omitzero"`
+}
+
+// PinnedKnob is one knob that a person has set.
+type PinnedKnob struct {
+	Target string    `json:"target"` // as in Learned.Target
+	Knob   string    `json:"knob"`
+	Value  string    `json:"value"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
 // Publish stores l in the database, keeps the version that it replaces beside it, and writes the snapshot that readers
@@ -112,6 +122,32 @@ func (s *Store) SetPin(ctx context.Context, p Pin) error {
 		return fmt.Errorf("history: pin model %q: want a name of 1 to %d bytes and a config in JSON", p.Model, maxNameBytes)
 	}
 	_, err := s.commit(ctx, task{verb: "pin", publish: true, slack: true}, func(w *writer) error { return w.putPin(p) })
+	return err
+}
+
+// ChangePin changes the knobs that are pinned for a model, in one step, and writes the snapshot. A pin of a whole config is
+// replaced; one that is left without knobs is removed.
+func (s *Store) ChangePin(ctx context.Context, model string, change func(*Pin) error) error {
+	if model == "" || len(model) > maxNameBytes {
+		return fmt.Errorf("history: pin model %q: want a name of 1 to %d bytes", model, maxNameBytes)
+	}
+	_, err := s.commit(ctx, task{verb: "pin", publish: true, slack: true}, func(w *writer) error {
+		var p Pin
+		key := []byte(model)
+		if old := w.tx.Bucket(bucketPin).Get(key); old != nil {
+			if err := unsealJSON(key, old, &p); err != nil {
+				return err
+			}
+		}
+		p.Model, p.Config = model, json.RawMessage("null")
+		if err := change(&p); err != nil {
+			return err
+		}
+		if len(p.Knobs) == 0 {
+			return w.dropPins(func(pinned string) bool { return pinned == model })
+		}
+		return w.putPin(p)
+	})
 	return err
 }
 

@@ -167,6 +167,10 @@ func (b *Background) run(ctx context.Context) error {
 		b.because("nothing to do: " + plan.Reason)
 		return nil
 	}
+	if err := b.tuner.may("nothing is measured", ModeTune); err != nil {
+		b.because(fmt.Sprintf("%v; it should be tuned: %s", err, plan.Reason))
+		return nil
+	}
 	if err := b.opt.Rules.Validate(); err != nil {
 		return err
 	}

@@ -72,6 +72,9 @@ const comparisonFact = "comparison"
 // the outcome with why. Where one of the two has more threads than the quota allows, being stopped is what is measured: its
 // samples last several periods of the quota, and are not censored.
 func (t *Tuner) Compare(ctx context.Context, model string, original, changed Change, budget time.Duration, why string) (*Comparison, error) {
+	if err := t.may("compare", ModeTune, ModeAdvise); err != nil {
+		return nil, err
+	}
 	plan, err := t.Plan(ctx, model)
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (t *Tuner) Compare(ctx context.Context, model string, original, changed Cha
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

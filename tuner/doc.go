@@ -195,6 +195,22 @@ to insist on pairs would leave a GPU that is a hundred times as fast unused afte
 
 2026-11-21: evidence of a change counts under the same quota, CPUs and usable cores only. The limit of memory moves with the
 host and no rate with it.
+
+2026-11-22: A pinned knob is laid over whatever answers and over the default too, so that a run proves a gain over a default with the
+same knob, and its verdict, also to keep the default, is an answer that has the knob. Where a knob does not go with the rest, such as
+a kernel with another's tile, the point of the space is taken that agrees in the most knobs. What was learned under pins is marked in
+its envelope: once they are lifted it is only derived, and the daemon tunes anew. The road not taken is a config pinned whole, whose
+other knobs then nobody tunes.
+
+2026-11-22: What is rolled back is kept beside what answers, as a config that was refused, named by its hash. A pull of the fleet and a
+later rollback pass it over, whatever the conditions are, until a run certifies it anew. After wrong results it also names the wrong
+arm, which no config that answers may have.
+
+2026-11-22: The modes are of the Tuner and not of the daemon alone: a service that is to be frozen is frozen also where it calls Tune.
+Frozen fails in Plan; who wants an answer at any price does not want it frozen. What an operator does is done in every mode.
+
+2026-11-22: A run that finds the store held by another says so with a second lock and waits a second; the daemon kills its child for it.
+Before, an operator's tune was refused for as long as the daemon had anything to do.
 */
 //
 // 2026-11-22: what is shared of an engine is the settings of its knobs, under the hash of its program and of the libraries of

@@ -66,15 +66,28 @@ func (p Problem) domain() domain {
 
 // on is the problem on another target.
 func (p Problem) on(name string) Problem {
+	if p.Target == name {
+		return p
+	}
 	p.Target = name
+	if len(p.knobs) > 0 {
+		p.Layout, _ = p.pinnedLayout()
+	}
 	return p
 }
 
-// Default is the configuration that a tuned one has to beat: what an engine does on the target that nobody tuned.
-func (p Problem) Default() Config { return p.domain().standard() }
+// Default is the configuration that a tuned one has to beat: what an engine does on the target that nobody tuned, but for the
+// knobs that are pinned.
+func (p Problem) Default() Config {
+	c, _ := p.kept(p.domain().standard())
+	return c
+}
 
 // Heuristic is the configuration chosen from facts alone, before anything was measured here.
-func (p Problem) Heuristic() Config { return p.domain().heuristic() }
+func (p Problem) Heuristic() Config {
+	c, _ := p.kept(p.domain().heuristic())
+	return c
+}
 
 // Space returns the arms of a regime that may be tried, cut by what is known before any measurement. Each cut has its
 // reason.
@@ -89,7 +102,7 @@ func (p Problem) ArmAt(s *bandit.Space, point bandit.Point) target.Arm {
 func (p Problem) Starts(s *bandit.Space, r target.Regime) []bandit.Point {
 	var points []bandit.Point
 	for _, a := range p.domain().starts(r) {
-		if point, ok := p.pointOf(s, a); ok {
+		if point, ok := p.pointOf(s, p.obeying(r, a)); ok {
 			points = append(points, point)
 		}
 	}

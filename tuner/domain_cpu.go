@@ -127,7 +127,7 @@ func (d cpuDomain) in(layout kernels.Layout) cpuDomain { return cpuDomain{d.p.in
 // space implements settings.
 func (d cpuDomain) space(r target.Regime) (*bandit.Space, error) {
 	usable := d.usable()
-	return bandit.NewSpace(d.knobs(r, usable), d.rules(usable)...)
+	return bandit.NewSpace(d.p.restricted(r, d.knobs(r, usable)), d.rules(usable)...)
 }
 
 func (d cpuDomain) knobs(r target.Regime, usable []kernels.Kernel) []bandit.Knob {

@@ -188,7 +188,7 @@ func (d cudaDomain) space(r target.Regime) (*bandit.Space, error) {
 	if len(usable) == 0 {
 		return nil, fmt.Errorf("no CUDA kernel for layouts %v runs on a card of capability %s", d.layouts(), d.capability())
 	}
-	return bandit.NewSpace(d.knobs(r, usable), d.rules(usable)...)
+	return bandit.NewSpace(d.p.restricted(r, d.knobs(r, usable)), d.rules(usable)...)
 }
 
 func (d cudaDomain) knobs(r target.Regime, usable []gpukernels.Kernel) []bandit.Knob {

@@ -118,6 +118,9 @@ type EngineReception struct {
 // engine exec it is the spec that model names, and only what was learned with this very spec is asked for. Where there is no
 // program, or none whose build can be told, what is there is kept as a proposal and answers nothing.
 func (t *Tuner) ReceiveEngine(ctx context.Context, model string, b EngineBudget) (*EngineReception, error) {
+	if err := t.may("pull", ModeTune); err != nil {
+		return nil, err
+	}
 	if t.opt.Fleet == nil {
 		return nil, fmt.Errorf("pull: %w", errNoFleet)
 	}
@@ -194,7 +197,7 @@ func (r *engineRun) receiveEngine(ctx context.Context, entries []fleet.Entry, sn
 	if err := r.openStore(ctx); err != nil {
 		return err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return err
 	}

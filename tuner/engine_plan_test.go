@@ -37,6 +37,16 @@ func TestAPlanForAnEngineNeverWaitsAndNeverFailsForWantOfData(t *testing.T) {
 	if p, err := tuner.PlanEngine(t.Context(), model, LlamaBench); err != nil || p.Source != Measured {
 		t.Errorf("%s, %v: want what was measured", p.Source, err)
 	}
+	opt := tuner.opt
+	opt.Mode = ModeOff
+	off, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer off.Close()
+	if p, err := off.PlanEngine(t.Context(), model, LlamaBench); err != nil || p.Source != Heuristic || len(p.Flags) > 0 || !strings.Contains(p.Reason, "mode off") {
+		t.Errorf("with mode off: %s, %q, %q, %v", p.Source, p.Flags, p.Reason, err)
+	}
 	if err := os.WriteFile(filepath.Join(store, "current.cfg"), []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
+	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -45,7 +45,8 @@ type EngineBudget struct {
 	Prompt     int           // tokens of a request; 0 = 512
 	Generate   int           // tokens of its answer; 0 = 128
 	Repeat     int           // repetitions of one process; 0 = the engine's own
-	Runs       int           // most processes before the duel; 0 = 25
+	Runs       int           // most processes before the duel, those of earlier runs included; 0 = 25
+	Fresh      bool          // nothing is taken over from earlier runs
 	MaxThreads int           // 0 = every usable core
 	Allow      []string      // flags that change what the model answers and may be tried all the same
 	// GEMMConfig is the path of bitnet.cpp's gemm-config.h, and Build the command that builds it into {out} (engine.Compiled):
@@ -87,6 +88,7 @@ type EngineCertificate struct {
 	SpaceSize   int                 `json:"space_size"` // settings there are
 	Elapsed     float64             `json:"elapsed_seconds"`
 	Budget      float64             `json:"budget_seconds"`
+	Bounds      EngineBounds        `json:"bounds"`
 	Search      *engine.Certificate `json:"search,omitempty"` // nil where another host measured
 	Warnings    []string            `json:"warnings"`
 	Fleet       string              `json:"fleet,omitempty"` // what became of the result in the fleet
@@ -97,6 +99,9 @@ type EngineCertificate struct {
 // TuneEngine tunes a program that is not ours, with a model file: it looks for the flags with which a request takes least,
 // duels them with the engine's own default, and publishes what was proven.
 func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*EngineCertificate, error) {
+	if err := t.may("tune", ModeTune); err != nil {
+		return nil, err
+	}
 	r, err := t.newEngineRun(ctx, model, b)
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +122,19 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 			return nil, err
 		}
 	}
-	search, err := engine.Search(ctx, r.bench, r.options(r.asked.Time))
+	bounds := r.bound(ctx)
+	left := r.deadline.Sub(r.now())
+	if left <= 0 {
+		return nil, fmt.Errorf("tune: %w: setting up took all of %v; allow more", ErrNoBudget, b.Time)
+	}
+	options := r.options(left)
+	options.Tell, options.Recall, options.Ceiling = r.took, r.recall, bounds.ceiling
+	search, err := engine.Search(ctx, r.bench, options)
 	if err != nil && (search == nil || ctx.Err() == nil) {
-		return nil, errors.Join(err, r.keepRuns(search))
+		return nil, errors.Join(err, r.keepRecords())
 	}
 	cert := r.engineCertificate(search)
+	cert.Bounds, cert.Elapsed, cert.Budget = bounds, r.now().Sub(r.started).Seconds(), r.asked.Time.Seconds()
 	return cert, r.keepEngine(ctx, cert)
 }
 
@@ -143,7 +156,7 @@ type engineRun struct {
 // options are those of a search or a check within a budget.
 func (r *engineRun) options(budget time.Duration) engine.Options {
 	return engine.Options{
-		Budget: budget, Runs: r.asked.Runs, Seed: r.asked.Seed, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
+		Budget: budget, Runs: r.asked.Runs, Seed: r.asked.Seed, Now: r.now, Watch: measure.Local(), Heat: engine.Heat(os.DirFS("/sys")), Tell: r.told,
 	}
 }
 
@@ -234,7 +247,7 @@ func (r *engineRun) engine(b EngineBudget) (engine.Engine, error) {
 		Path: b.Command, Model: r.model.path, Prompt: b.Prompt, Generate: b.Generate, Repetitions: b.Repeat,
 		Limits: engine.Limits{
 			Cores: r.cores, NUMANodes: r.host.CPU.NUMANodes, ModelBytes: r.model.bytes, MemoryBytes: r.host.Memory.LimitBytes, Allow: b.Allow,
-			Masks: coreMasks(r.host.CPU),
+			Masks: coreMasks(r.host.CPU), Layers: layers(r.model.path),
 		},
 	}
 	if b.GEMMConfig == "" {
@@ -274,6 +287,9 @@ func (b *EngineBudget) complete() error {
 	if b.Prompt < 0 || b.Generate < 0 {
 		return fmt.Errorf("%w: prompt %d and generate %d tokens: want neither below 0", ErrBadBudget, b.Prompt, b.Generate)
 	}
+	if b.Repeat < 0 || b.Runs < 0 {
+		return fmt.Errorf("%w: repetitions %d and max-runs %d: want neither below 0; 0 is the default", ErrBadBudget, b.Repeat, b.Runs)
+	}
 	if (b.GEMMConfig == "") != (b.Build == "") || b.GEMMConfig != "" && b.Engine != BitnetCPP {
 		return fmt.Errorf("%w: gemm-config %q and build command %q: both or none, and only for engine %s", ErrBadBudget, b.GEMMConfig, b.Build, BitnetCPP)
 	}
@@ -292,21 +308,38 @@ func (b *EngineBudget) complete() error {
 	if b.Command == "" {
 		b.Command = "llama-bench"
 	}
-	return nil
+	if strings.ContainsRune(b.Command, filepath.Separator) { // what is learned holds in every directory, and for systemd
+		b.Command, err = filepath.Abs(b.Command)
+	}
+	return err
 }
 
-// coreMasks are the CPU masks worth trying: one thread of each core, where cores have several.
+// layers are those of a model file; 0 where it does not tell.
+func layers(path string) int {
+	m, err := model.Load(path)
+	if err != nil {
+		return 0
+	}
+	return m.Layers
+}
+
+// coreMasks are the CPU masks worth trying: every usable CPU, and one thread of each core where cores have several.
 func coreMasks(c probe.CPU) []string {
-	if c.ThreadsPerCore < 2 || len(c.CPUs) < 2*c.ThreadsPerCore || slices.Max(c.CPUs) >= bits.UintSize {
+	if len(c.CPUs) < 2 || slices.Max(c.CPUs) >= bits.UintSize {
 		return nil
 	}
-	var mask uint
+	var all, cores uint
 	for i, cpu := range slices.Sorted(slices.Values(c.CPUs)) {
-		if i < len(c.CPUs)/c.ThreadsPerCore { // Linux numbers the first threads of all cores first on most machines
-			mask |= 1 << cpu
+		all |= 1 << cpu
+		if i < len(c.CPUs)/max(1, c.ThreadsPerCore) { // Linux numbers the first threads of all cores first on most machines
+			cores |= 1 << cpu
 		}
 	}
-	return []string{fmt.Sprintf("0x%x", mask)}
+	masks := []string{fmt.Sprintf("0x%x", all)}
+	if cores != all && bits.OnesCount(cores) > 1 {
+		masks = append(masks, fmt.Sprintf("0x%x", cores))
+	}
+	return masks
 }
 
 // told shows and keeps a process.
@@ -323,8 +356,7 @@ func (r *engineRun) learnedPlan(c *engine.Certificate, plan engine.Plan) engine.
 		Engine: r.asked.Engine, Build: engine.Build(c.Facts), Program: r.program, Command: r.asked.Command, Model: r.model.path, Plan: plan, Own: c.Own, Bare: c.Bare,
 	}
 	if e, ok := r.bench.(*engine.Exec); ok {
-		command := e.Command(plan[engine.FigureRegime])
-		l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(plan[engine.FigureRegime])
+		l.Fill(e)
 	}
 	return l
 }
@@ -356,72 +388,14 @@ func (r *engineRun) engineCertificate(c *engine.Certificate) *EngineCertificate 
 	return cert
 }
 
-// records are the processes of a run as the history keeps them, one for each regime.
-func (r *engineRun) records(c *engine.Certificate) (list []history.Record) {
-	for _, m := range c.Runs {
-		if m.Status == engine.Stopped {
-			continue // that says nothing of the setting
-		}
-		for _, regime := range m.Regimes {
-			r.seq++
-			config, err := json.Marshal(engineSetting{r.asked.Engine, m.Setting})
-			if err != nil {
-				panic("tuner: a setting always marshals")
-			}
-			rec := history.Record{
-				Run: r.run, Seq: r.seq, Time: time.Now().UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Regime: regime,
-				Config: config, Kernel: r.asked.Engine, Signature: engine.Build(c.Facts), Status: m.Status.History(), Samples: m.Samples[regime], Elapsed: m.Elapsed, Note: processNote(m),
-			}
-			if ratio, ok := m.Relative[regime]; ok {
-				rec.Costs = []float64{ratio}
-			}
-			list = append(list, rec)
-		}
-	}
-	return list
-}
-
-// engineSetting is the config of a record.
-type engineSetting struct {
-	Engine  string         `json:"engine"`
-	Setting engine.Setting `json:"setting"`
-}
-
-// processNote is what a record says besides its figures.
-func processNote(m engine.Measured) string {
-	words := []string{m.Phase}
-	if m.Cold {
-		words = append(words, "cold")
-	}
-	if m.Celsius > 0 {
-		words = append(words, strconv.FormatFloat(m.Celsius, 'f', 1, 64)+" degrees Celsius")
-	}
-	if m.Status != engine.OK {
-		words = append(words, string(m.Status)+": "+m.Note)
-	}
-	return strings.Join(words, ", ")
-}
-
-// entry is the run as the history keeps it.
-func (r *engineRun) entry(cert *EngineCertificate, proof json.RawMessage) history.Run {
-	run := history.Run{
-		ID: r.run, Started: r.started.UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Objective: r.asked.request(),
-		Strategy: "staged", Seed: r.asked.Seed, Budget: r.asked.Time, Facts: fields(slices.Concat(r.host.Identity(), r.host.Envelope(), r.host.Condition())),
-	}
-	if cert != nil {
-		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
-	}
-	return run
-}
-
-// keepRuns keeps what ran of a search that came to nothing.
-func (r *engineRun) keepRuns(c *engine.Certificate) error {
-	if r.store == nil || c == nil {
+// keepRecords keeps what the store did not accept at once.
+func (r *engineRun) keepRecords() error {
+	if r.store == nil || len(r.pending) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
-	return r.store.Append(ctx, r.records(c)...)
+	return r.store.Append(ctx, r.pending...)
 }
 
 // keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.
@@ -443,7 +417,7 @@ func (r *engineRun) keepEngine(ctx context.Context, cert *EngineCertificate) err
 	if err != nil {
 		return fmt.Errorf("tune: certificate: %w", err)
 	}
-	failed := []error{r.keepRuns(cert.Search), r.store.PutRun(keeping, r.entry(cert, proof))}
+	failed := []error{r.keepRecords(), r.store.PutRun(keeping, r.entry(cert, proof))}
 	if learned != nil {
 		learned.Certificate = proof
 		failed = append(failed, r.store.Publish(keeping, *learned))
@@ -453,7 +427,11 @@ func (r *engineRun) keepEngine(ctx context.Context, cert *EngineCertificate) err
 
 // learnedEngine is what a run proved, but for its certificate; nil where it proved nothing, or not for all of this host.
 func (r *engineRun) learnedEngine(cert *EngineCertificate) (*history.Learned, error) {
-	if cert.Verdict == measure.Inconclusive || r.asked.MaxThreads > 0 {
+	if cert.Verdict == measure.Inconclusive {
+		return nil, nil
+	}
+	if r.cores < r.host.CPU.UsableCores {
+		r.warn(fmt.Sprintf("not published: it holds for at most %d of %d threads", r.cores, r.host.CPU.UsableCores))
 		return nil, nil
 	}
 	config, err := json.Marshal(cert.Best.Config)
@@ -484,9 +462,12 @@ type EnginePlan struct {
 
 // PlanEngine answers how an engine should run a model file on this host, from what was learned. Like Plan it never
 // measures and never opens the database, and it starts no program. Of several builds and requests that were tuned here the newest
-// answers, and the reason names it; where none was, what hosts of this class proved and this one checked. What was learned under
-// other limits (cores, memory) is not used: thread counts are what it is about.
+// answers, and the reason names it; where none was, what was learned here under other limits (cores, memory), its thread counts
+// bounded by those of now, or what hosts of this class proved and this one checked, whichever is newer.
 func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan, error) {
+	if t.opt.Mode == ModeFrozen {
+		return EnginePlan{}, fmt.Errorf("%s: %w: engines have none", model, ErrFrozen)
+	}
 	if !slices.Contains(Engines(), name) {
 		return EnginePlan{}, fmt.Errorf("%w: engine %q: one of %v", ErrBadBudget, name, Engines())
 	}
@@ -503,6 +484,10 @@ func (t *Tuner) PlanEngine(ctx context.Context, model, name string) (EnginePlan,
 	}
 	p := EnginePlan{Source: Heuristic, Model: m.name, Fingerprint: host.Fingerprint(), Target: EngineTarget + name, Flags: []string{},
 		Reason: "nothing was measured here yet, so that the engine's own settings stay; run tune", Config: engine.Learned{Engine: name, Model: m.path, Plan: engine.Plan{}}}
+	if t.opt.Mode == ModeOff {
+		p.Reason = unusedInOff + ", so that the engine's own settings stay"
+		return p, nil
+	}
 	snapshot, err := t.snapshot()
 	if err != nil {
 		p.Reason += "; the learned configs could not be read: " + err.Error()
@@ -551,7 +536,7 @@ func learnedOfEngine(snapshot *history.Snapshot, host probe.Host, m engineModel,
 		}
 		l := engineLearned{entry: entry}
 		changed := differing(fields(host.Envelope()), entry.Envelope)
-		l.read(changed)
+		l.read(host, m, changed)
 		if r := l.cert.Received; r != nil && len(changed) == 0 {
 			config := entry.Signature + " " + r.Config
 			if at, known := last[config]; known {
@@ -567,8 +552,8 @@ func learnedOfEngine(snapshot *history.Snapshot, host probe.Host, m engineModel,
 	return list
 }
 
-// read makes a plan of an entry, or says why it is none. changed are the limits that differ.
-func (l *engineLearned) read(changed []string) {
+// read makes a plan of an entry for a host and a model, or says why it is none. changed are the limits that differ.
+func (l *engineLearned) read(host probe.Host, m engineModel, changed []string) {
 	if err := errors.Join(json.Unmarshal(l.entry.Config, &l.plan.Config), json.Unmarshal(l.entry.Certificate, &l.cert)); err != nil {
 		l.objection = "a learned config does not parse: " + err.Error()
 		return
@@ -578,11 +563,19 @@ func (l *engineLearned) read(changed []string) {
 	if r != nil {
 		measured = r.sentence(measured)
 	}
-	if len(changed) > 0 {
-		l.objection = "what was learned with another " + strings.Join(changed, ", ") + " is passed over"
+	if len(changed) > 0 && r != nil {
+		l.objection = "what was checked with another " + strings.Join(changed, ", ") + " is passed over"
 		return
 	}
 	p.Source, p.Reason, p.MeasuredAt, p.Evaluations, p.Ratio, p.Evidence = Measured, measured, e.MeasuredAt, e.Evaluations, l.cert.Ratio, &l.cert
+	if len(changed) > 0 {
+		p.Source, p.MeasuredAt, p.Evaluations, p.Ratio = Derived, time.Time{}, 0, engine.Ratio{}
+		p.Reason += ", re-bounded because " + strings.Join(changed, ", ") + " changed"
+		if err := l.rebound(host, m, changed); err != nil {
+			l.objection = measured + ": " + err.Error()
+			return
+		}
+	}
 	if r != nil {
 		p.Source, p.Ratio = NearHost, engine.Ratio{} // which another host measured
 	}

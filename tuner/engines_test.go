@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,8 +67,8 @@ func TestTheNewestBuildAnswersForAnEngine(t *testing.T) {
 	}
 	fewer := host
 	fewer.CPU.UsableCores = 2
-	if p := plan(fewer); p.Source != Heuristic || len(p.Flags) > 0 {
-		t.Errorf("with half the cores: %s %v, want the engine's own", p.Source, p.Flags)
+	if p := plan(fewer); p.Source != Derived || !slices.Equal(p.Flags, []string{"--threads", "2"}) || p.Ratio.Estimate > 0 {
+		t.Errorf("with half the cores: %s %v (%s), want two threads", p.Source, p.Flags, p.Reason)
 	}
 }
 
@@ -121,9 +122,10 @@ func TestCoreMasks(t *testing.T) {
 		cpu  probe.CPU
 		want []string
 	}{
-		"no hyper-threads": {probe.CPU{ThreadsPerCore: 1, CPUs: []int{0, 1, 2, 3}}, nil},
-		"two to a core":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1, 2, 3, 4, 5, 6, 7}}, []string{"0xf"}},
-		"one core":         {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1}}, nil},
+		"no hyper-threads": {probe.CPU{ThreadsPerCore: 1, CPUs: []int{0, 1, 2, 5}}, []string{"0x27"}},
+		"two to a core":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1, 2, 3, 4, 5, 6, 7}}, []string{"0xff", "0xf"}},
+		"one core":         {probe.CPU{ThreadsPerCore: 2, CPUs: []int{0, 1}}, []string{"0x3"}},
+		"one CPU":          {probe.CPU{ThreadsPerCore: 1, CPUs: []int{3}}, nil},
 		"beyond a word":    {probe.CPU{ThreadsPerCore: 2, CPUs: []int{60, 61, 62, 63, 64, 65}}, nil},
 	} {
 		if d := cmp.Diff(c.want, coreMasks(c.cpu)); d != "" {
@@ -136,5 +138,20 @@ func TestEngineRecordsSayWhatHappened(t *testing.T) {
 	got := processNote(engine.Measured{Phase: "default", Cold: true, Celsius: 61.25, Status: engine.Hang, Note: "killed after 1m0s: loading"})
 	if want := "default, cold, 61.2 degrees Celsius, hang: killed after 1m0s: loading"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWhatIsLearnedOfAnEngineHoldsInEveryDirectory(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{
+		"bin/llama-bench": filepath.Join(here, "bin", "llama-bench"), "/opt/llama-bench": "/opt/llama-bench", "llama-bench": "llama-bench", "": "llama-bench",
+	} {
+		b := EngineBudget{Command: given}
+		if err := b.complete(); err != nil || b.Command != want {
+			t.Errorf("%q: %q (%v), want %q", given, b.Command, err, want)
+		}
 	}
 }

@@ -2,14 +2,17 @@ package tuner
 
 import (
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model/modeltest"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure/measuretest"
 )
 
 // The weights of a real I2_S file go into the run-time layout, and every kernel that runs here multiplies them as they
@@ -82,4 +85,43 @@ func product(w []int8, n, k int, x *kernels.Activations) []int32 {
 		}
 	}
 	return dst
+}
+
+// A model's file is replaced under a running service: the answer is for the new one. One that is removed changes nothing.
+func TestAModelFileThatIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	write := func(m model.Model) {
+		t.Helper()
+		if err := modeltest.WriteI2S(path, m, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &simulated{host: measuretest.New(1), cost: planted}
+	tuner := s.open(t, "", 1)
+	ask := func() int64 {
+		t.Helper()
+		if known := tuner.plans[path]; known != nil {
+			known.checked.Store(-int64(time.Hour))
+		}
+		plan, err := tuner.Plan(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Config.WorkspaceBytes
+	}
+	write(modeltest.Small())
+	small := ask()
+	larger := modeltest.Small()
+	larger.FFN = 2048
+	write(larger)
+	large := ask()
+	if large <= small {
+		t.Errorf("workspace of %d bytes, and of %d for the larger model in its place", small, large)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(); got != large {
+		t.Errorf("workspace of %d bytes once the file is gone, %d before", got, large)
+	}
 }

@@ -145,7 +145,7 @@ func sharedEntry(l history.Learned) (e fleet.Entry, decided bool, err error) {
 		return e, true, err
 	}
 	var c Certificate
-	if err := json.Unmarshal(l.Certificate, &c); err != nil || !c.decided() {
+	if err := json.Unmarshal(l.Certificate, &c); err != nil || !c.decided() || l.Envelope[knobsField] != "" {
 		return e, false, nil // what does not parse decides nothing
 	}
 	e, err = c.shared(l)

@@ -177,7 +177,7 @@ func (r *tune) worth(searches []*search, layout kernels.Layout) (ratio float64, 
 		switch {
 		case ok && (c.verdict == measure.Adopt || c.verdict == measure.Inconclusive && s.learned != nil && c.arm == *s.learned):
 			gain = c.comparison.Ratio
-		case layout == DefaultLayout && s.keeps(layout):
+		case layout == s.standardArm.Layout && s.keeps(layout):
 		case !slices.Contains(r.problem.layouts(), layout):
 			return 0, "not tried by this run"
 		case !ok:

@@ -33,7 +33,7 @@ type LearnedConfig struct {
 	Default     map[string]float64 `json:"default_tokens_per_second"` // by regime, of those that were measured
 	Best        map[string]float64 `json:"best_tokens_per_second"`
 	Config      json.RawMessage    `json:"config"`
-	CommandLine string             `json:"command_line,omitempty"` // of an engine, where it is an answer
+	CommandLine string             `json:"command_line,omitempty"` // of an engine, where it is an answer as it is
 	Received    *Received          `json:"received,omitempty"`     // how it was checked here, where another host proved it
 
 	entry history.Learned
@@ -105,7 +105,7 @@ func (c LearnedConfig) ofEngine() bool { return strings.HasPrefix(c.Target, Engi
 
 // source is what a config may answer as.
 func (c LearnedConfig) source(sameLimits bool) Source {
-	if !c.ofEngine() && c.Build != (Problem{Target: c.Target}).domain().signature() || c.ofEngine() && !(c.Here && sameLimits) {
+	if !c.ofEngine() && c.Build != (Problem{Target: c.Target}).domain().signature() || c.ofEngine() && (!c.Here || !sameLimits && c.Received != nil) {
 		return ""
 	}
 	switch r := c.Received; {
@@ -126,7 +126,7 @@ func (c *LearnedConfig) complete() {
 		c.Source = ""
 		return
 	}
-	if c.Build = config.Build; c.Source != "" {
+	if c.Build = config.Build; c.Source != "" && c.Source != Derived {
 		c.CommandLine = config.ServerCommand().String()
 	}
 }

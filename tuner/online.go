@@ -238,7 +238,7 @@ func (t *Tuner) serve(ctx context.Context, name string) (*serving, error) {
 	wrong := p.wrong(snapshot)
 	for _, regime := range Regimes {
 		from := &served{arms: []target.Arm{on.plan.Config.Arm(regime)}, gains: []online.Arm{{Gain: 1, Low: 1, High: 1}}}
-		if v, ok := p.proven(snapshot, regime); ok && on.plan.Source == Measured && v.winner() == from.arms[0] {
+		if v, ok := p.proven(snapshot, regime); ok && on.plan.Source == Measured && v.winner() == from.arms[0] && t.opt.Mode == ModeTune {
 			from.rivals(p, v, wrong)
 		}
 		from.chooser = online.New(online.Options{Arms: from.gains, Seed: uint64(len(from.arms))})
@@ -261,7 +261,7 @@ func (f *served) rivals(p Problem, v RegimeVerdict, wrong []target.Arm) {
 }
 
 func (f *served) rival(p Problem, v RegimeVerdict, a target.Arm, ratio, winner Ratio, wrong []target.Arm) {
-	if a.Layout != f.arms[0].Layout || slices.Contains(f.arms, a) || slices.Contains(wrong, a) || p.domain().judge(v.Regime, a) != nil {
+	if a.Layout != f.arms[0].Layout || slices.Contains(f.arms, a) || slices.Contains(wrong, a) || p.domain().judge(v.Regime, a) != nil || !p.obeys(v.Regime, a) {
 		return
 	}
 	if ratio.Low <= 0 || winner.Low <= 0 {

@@ -290,7 +290,7 @@ func (t *Tuner) answering(ctx context.Context, p Problem, snapshot *history.Snap
 		gpu.Card = card
 		return gpu, "", false
 	}
-	if len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
+	if p.unused != "" || len(gpu.entries(snapshot)) == 0 && len(gpu.shipped()) == 0 {
 		return p, "", false
 	}
 	card, err := t.cardAtOnce(ctx)

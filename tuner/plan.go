@@ -38,6 +38,7 @@ type Plan struct {
 	Fingerprint string    `json:"fingerprint"`
 	Reason      string    `json:"reason"`
 	Config      Config    `json:"config"`
+	Hash        string    `json:"hash"` // of Config, as ModeFrozen wants it
 	MeasuredAt  time.Time `json:"measured_at,omitzero"`
 	Evaluations int       `json:"evaluations"`
 	Ratio       Ratio     `json:"ratio"` // measured gain over the default; zero unless Measured
@@ -46,6 +47,8 @@ type Plan struct {
 	Recheck []string `json:"recheck,omitempty"`
 	// LayoutReason is why the weights lie in this layout; "" unless Measured with a choice of layouts.
 	LayoutReason string `json:"layout_reason,omitempty"`
+	// PinnedKnobs are those that an operator set; all others are from Source.
+	PinnedKnobs []history.PinnedKnob `json:"pinned_knobs,omitempty"`
 	// Device says how strategy, threads, batch and memory follow from facts; nil unless the source is Heuristic.
 	Device *device.Decision `json:"device,omitempty"`
 }
@@ -60,6 +63,7 @@ type candidate struct {
 	proof  Certificate      // of entry
 	// received: another host of this class proved it, and it was checked on this one.
 	received bool
+	here     bool // it was measured on this host under these limits, though perhaps with other knobs pinned
 }
 
 // plan picks the surest candidate for p out of a snapshot, which may be nil.
@@ -68,6 +72,10 @@ func (p Problem) plan(snapshot *history.Snapshot) Plan {
 		if c.ok {
 			c.plan.Source, c.plan.Reason = c.source, c.reason
 			c.plan.Model, c.plan.Fingerprint = p.Model.Name, p.fingerprint()
+			c.plan.Reason, c.plan.Hash = c.plan.Reason+p.knobNote, c.plan.Config.Hash()
+			if c.source != Pinned {
+				c.plan.PinnedKnobs = p.knobs
+			}
 			return c.plan
 		}
 	}
@@ -85,6 +93,9 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 		wrong = p.wrong(snapshot)
 		list = p.pinned(snapshot)
 		learned = append(p.learned(snapshot), learned...)
+	}
+	if p.unused != "" {
+		learned, missed = nil, p.unused
 	}
 	list = append(list, learned...)
 	if len(learned) > 0 {
@@ -107,13 +118,15 @@ func (p Problem) candidates(snapshot *history.Snapshot) []candidate {
 	if p.device.Off {
 		how = "the fixed configuration, as asked for: "
 	}
-	return append(list, candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot), reason: how + missed})
+	facts := candidate{source: Heuristic, ok: true, plan: p.decide(wrong, snapshot), reason: how + missed}
+	facts.plan.Config, _ = p.kept(facts.plan.Config)
+	return append(list, facts)
 }
 
 func (p Problem) pinned(snapshot *history.Snapshot) []candidate {
 	var list []candidate
 	for _, pin := range snapshot.Pins {
-		if pin.Model != p.Model.Fingerprint() {
+		if pin.Model != p.Model.Fingerprint() || len(pin.Knobs) > 0 {
 			continue
 		}
 		c := candidate{source: Pinned, ok: true, reason: fmt.Sprintf("pinned by %s on %s", pin.By, pin.At.Format(time.DateOnly))}
@@ -217,12 +230,33 @@ func (p Problem) candidate(l history.Learned, from string) candidate {
 		c.reason += "; passed over because it knows no kernel as wide as this host's"
 		return c
 	}
+	c.here = c.source == Measured
+	p.keepTo(&c)
 	if err := p.validate(c.plan.Config); err != nil {
 		c.reason += "; not possible here: " + err.Error()
 		return c
 	}
 	c.ok = true
 	return c
+}
+
+// keepTo makes a candidate have the pinned knobs. What was measured with others is only where its config is from.
+func (p Problem) keepTo(c *candidate) {
+	config, changed := p.kept(c.plan.Config)
+	why := ""
+	if changed {
+		why = "not measured with " + knobText(p.knobs) + ", which is pinned"
+	} else if lifted := p.lifted(*c.entry); len(lifted) > 0 {
+		why = "only the best with " + strings.Join(lifted, " ") + ", which is not pinned any more"
+	}
+	c.plan.Config = config
+	if why == "" {
+		return
+	}
+	c.reason += "; " + why
+	if c.source == Measured {
+		c.source, c.plan.MeasuredAt, c.plan.Evaluations, c.plan.Ratio = Derived, time.Time{}, 0, Ratio{}
+	}
 }
 
 // explain fills the reason of a candidate, its evidence where it is this host's own, and re-bounds it where it is not.

@@ -3,6 +3,7 @@ package tuner
 import (
 	"fmt"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
@@ -80,9 +81,13 @@ type Problem struct {
 	// Card is the GPU of the target cuda; nil = none is known.
 	Card *target.Card
 
+	unused string         // why nothing that was learned is to be used; "" = it is
 	prior  prior          // what a site ships
 	device device.Options // how facts become an answer
 	gpus   gpu.Survey
+	// knobs are pinned by an operator; knobNote says of others that they are not possible here.
+	knobs    []history.PinnedKnob
+	knobNote string
 	// context is how many tokens of a sequence there must be room for; 0 = the default of device.
 	context int
 }

@@ -49,7 +49,7 @@ func (c Certificate) unproven() string {
 func (p Problem) proven(snapshot *history.Snapshot, r target.Regime) (RegimeVerdict, bool) {
 	wrong := p.wrong(snapshot)
 	for _, c := range p.here(snapshot) {
-		if v, ok := c.proof.proof(r); ok && !slices.Contains(wrong, v.winner()) {
+		if v, ok := c.proof.proof(r); ok && !slices.Contains(wrong, v.winner()) && p.obeys(r, v.winner()) {
 			return v, true
 		}
 	}
@@ -95,5 +95,5 @@ func (p Problem) sound(wrong []target.Arm) Config {
 
 // here are the usable candidates of this very host and limits, the newest first.
 func (p Problem) here(snapshot *history.Snapshot) []candidate {
-	return slices.DeleteFunc(p.learned(snapshot), func(c candidate) bool { return !c.ok || c.source != Measured })
+	return slices.DeleteFunc(p.learned(snapshot), func(c candidate) bool { return !c.ok || !c.here })
 }

@@ -17,7 +17,7 @@ import (
 // in pairs with the default.
 type Received struct {
 	Objective   Objective     `json:"objective"`
-	Hosts       int           `json:"hosts"` // that contributed to it
+	Hosts       int           `json:"hosts"` // that contributed to it; 0 = only this one, which took it back
 	MeasuredAt  time.Time     `json:"measured_at"`
 	Evaluations int           `json:"evaluations"`
 	Verdict     Outcome       `json:"verdict"` // CONFIRMED; INCONCLUSIVE: right, and not proven slower; FAILED: not to be used; PROPOSED
@@ -48,6 +48,9 @@ const originField = "origin"
 // answers with it where this host measured nothing itself. What does not is kept too, as refused, and is not checked again
 // under the same conditions.
 func (t *Tuner) Receive(ctx context.Context, name string, budget time.Duration) (*Reception, error) {
+	if err := t.may("pull", ModeTune); err != nil {
+		return nil, err
+	}
 	if t.opt.Fleet == nil {
 		return nil, fmt.Errorf("pull: %w", errNoFleet)
 	}
@@ -100,7 +103,7 @@ func (r *tune) receive(ctx context.Context, entries []fleet.Entry, got *Receptio
 	if err := r.openStore(ctx); err != nil {
 		return err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,6 +137,8 @@ func (r *tune) admit(e fleet.Entry, snapshot *history.Snapshot) (hint, *Received
 	if err == nil {
 		if regime, bad := h.config.tainted(r.wrong); bad {
 			err = fmt.Errorf("its %s setting was found to give wrong results here", regime)
+		} else if back, ok := r.problem.takenBack(h.config, snapshot); ok {
+			err = fmt.Errorf("it was taken back here on %s and can only return by a tune: %s", back.CheckedAt.Local().Format(time.DateOnly), back.Reason)
 		}
 	}
 	if err != nil {
@@ -257,6 +262,9 @@ func (r Received) sentence(measured string) string {
 		hosts = fmt.Sprintf("%d hosts", r.Hosts)
 	}
 	text := fmt.Sprintf("from the fleet: %s by %s of this class", measured, hosts)
+	if r.Hosts == 0 {
+		text = measured + " on this host"
+	}
 	if r.Verdict == Proposed {
 		return text + "; not checked here, and a proposal only: " + r.Reason
 	}

@@ -134,6 +134,10 @@ func (r *tune) publish(cert *Certificate) error {
 		} else {
 			learned = r.learned(cert)
 		}
+		if back, ok := r.problem.takenBack(cert.Best.Config, r.published()); ok && back.CheckedAt.After(r.started) {
+			learned = nil
+			r.warn("not published: while this run measured, it was " + back.Reason)
+		}
 	}
 	if r.store != nil {
 		r.heed(r.store.Warnings())
@@ -143,7 +147,7 @@ func (r *tune) publish(cert *Certificate) error {
 	if r.store != nil {
 		err = r.save(cert, learned)
 	}
-	if learned != nil && cert.Verdict != measure.Inconclusive && r.tuner.opt.Fleet != nil {
+	if learned != nil && cert.Verdict != measure.Inconclusive && r.tuner.opt.Fleet != nil && len(r.problem.knobs) == 0 {
 		told := len(r.warnings)
 		r.give(cert, *learned)
 		cert.Warnings = append(cert.Warnings, r.warnings[told:]...) // of the certificate that is printed: the one that is kept is written
@@ -209,10 +213,14 @@ func (r *tune) learned(cert *Certificate) *history.Learned {
 		panic("tuner: a config always marshals")
 	}
 	h := r.problem.Host
+	envelope := fields(h.Envelope())
+	if len(r.problem.knobs) > 0 {
+		envelope[knobsField] = knobText(r.problem.knobs)
+	}
 	return &history.Learned{
 		Host: cert.Fingerprint, Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
 		Target: r.problem.Target, Objective: string(cert.Objective), Signature: r.problem.domain().signature(),
-		Identity: fields(r.problem.identity()), Envelope: fields(h.Envelope()), Condition: fields(h.Condition()),
+		Identity: fields(r.problem.identity()), Envelope: envelope, Condition: fields(h.Condition()),
 		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations + cert.Known, Curve: r.curve(),
 	}
 }

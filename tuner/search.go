@@ -480,12 +480,12 @@ func (s *search) best(layout kernels.Layout) (contender, bool) {
 }
 
 // keeps reports whether the default stays for want of anything better in its layout: a duel said so, or the whole space
-// was tried and all but the default failed.
+// was tried and all but the default failed, or there is nothing else to be tried since an operator pinned it all.
 func (s *search) keeps(layout kernels.Layout) bool {
 	if c, ok := s.best(layout); ok {
 		return c.verdict == measure.Keep
 	}
-	return s.unrivalled && s.verdict.Stopped == exhausted && s.verdict.Evaluations+s.verdict.Known > 0
+	return s.unrivalled && s.verdict.Stopped == exhausted && (s.verdict.Evaluations+s.verdict.Known > 0 || s.space.Size() == 1 && s.baseArm == s.standardArm)
 }
 
 // settle takes the verdict from the duels of a layout.
@@ -495,7 +495,7 @@ func (s *search) settle(layout kernels.Layout) {
 	}
 	winner, ok := s.best(layout)
 	if !ok {
-		if layout == DefaultLayout && s.keeps(layout) {
+		if layout == s.standardArm.Layout && s.keeps(layout) {
 			s.verdict.Verdict = measure.Keep
 		} else {
 			s.verdict.Warnings = append(s.verdict.Warnings, fmt.Sprintf("nothing in layout %s could be compared with the default by the end of the time", layout))

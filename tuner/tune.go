@@ -29,6 +29,14 @@ type Budget struct {
 	FleetWait time.Duration
 }
 
+// target is where a run measures.
+func (b Budget) target() string {
+	if b.Target == targetCUDA {
+		return targetCUDA
+	}
+	return targetCPU
+}
+
 // ErrBadBudget is wrapped by the errors of a Budget that cannot be.
 var ErrBadBudget = errors.New("tune")
 
@@ -76,6 +84,9 @@ type tune struct {
 // When ctx ends, everything measured is kept and the certificate says what could be decided by then; so a nil error
 // goes with an Interrupted certificate.
 func (t *Tuner) Tune(ctx context.Context, model string, budget Budget) (*Certificate, error) {
+	if err := t.may("tune", ModeTune); err != nil {
+		return nil, err
+	}
 	if budget.Target == "" || budget.Target == targetAuto {
 		return t.tuneBest(ctx, model, budget)
 	}
@@ -92,7 +103,7 @@ func (t *Tuner) tuneOn(ctx context.Context, model string, budget Budget, rival *
 	if err := r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -242,10 +253,20 @@ func (p *Problem) apply(b Budget) error {
 		return fmt.Errorf("%w: layout %q: one of %v", ErrBadBudget, b.Layout, kernels.Layouts())
 	}
 	p.Layout = b.Layout
+	if pinned, _ := p.on(b.target()).pinnedLayout(); pinned != "" {
+		if p.Layout = pinned; b.Layout != "" && b.Layout != pinned {
+			return fmt.Errorf("%w: layout %q: layout %s is pinned for %s", ErrBadBudget, b.Layout, pinned, p.Model.Name)
+		}
+	}
 	if usable := p.Host.CPU.UsableCores; b.MaxThreads < 0 || b.MaxThreads > usable {
 		return fmt.Errorf("%w: max threads %d: this host can use 1 to %d", ErrBadBudget, b.MaxThreads, usable)
 	}
 	p.MaxThreads = b.MaxThreads
+	for _, r := range Regimes {
+		if pinned, ok := p.on(b.target()).pinnedOf(r)[knobThreads]; ok && b.MaxThreads > 0 && number(pinned) > b.MaxThreads {
+			return fmt.Errorf("%w: max threads %d: %s.%s=%s is pinned for %s", ErrBadBudget, b.MaxThreads, r, knobThreads, pinned, p.Model.Name)
+		}
+	}
 	if b.Strategy != "" && !slices.Contains(bandit.Names(), b.Strategy) {
 		return fmt.Errorf("%w: strategy %q: one of %v", ErrBadBudget, b.Strategy, bandit.Names())
 	}

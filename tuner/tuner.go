@@ -30,6 +30,9 @@ type Options struct {
 	// Prior is a file of learned configs that ships with an image or a site (history.ReadPrior). They answer where the
 	// store has nothing better, and are never written. If it is empty or absent, there are none. It is read once.
 	Prior string
+	// Mode is how much it may do of its own accord; "" = ModeTune. Frozen are the hashes of the configs that ModeFrozen allows.
+	Mode   Mode
+	Frozen []string
 	// Fleet is where hosts share what they learned. If nil, this one keeps it to itself. Plan never asks it.
 	Fleet Fleet
 	// CUDA opens the driver of this host's GPUs; it is called at most once, and only where a GPU is asked for or something was
@@ -83,6 +86,7 @@ type Tuner struct {
 type remembered struct {
 	plan     Plan
 	snapshot *history.Snapshot
+	file     fileStamp    // the model's, if it is one
 	late     bool         // a driver had not answered yet
 	checked  atomic.Int64 // nanoseconds since the tuner was opened, by the clock that nobody sets
 }
@@ -94,6 +98,9 @@ const fresh = time.Second
 // to keep.
 func Open(opt Options) (*Tuner, error) {
 	if err := opt.Device.Validate(); err != nil {
+		return nil, err
+	}
+	if err := opt.settleMode(); err != nil {
 		return nil, err
 	}
 	simulated := opt.Now != nil
@@ -137,7 +144,7 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 		return known.plan, nil
 	}
 	snapshot, err := t.snapshot()
-	if known != nil && err == nil && snapshot == known.snapshot && !known.late {
+	if known != nil && err == nil && snapshot == known.snapshot && known.file.holds(name) && !known.late {
 		known.checked.Store(now)
 		return known.plan, nil
 	}
@@ -146,12 +153,16 @@ func (t *Tuner) Plan(ctx context.Context, name string) (Plan, error) {
 
 // planAnew makes a plan and remembers it. damage is why the snapshot could not be read, if it could not.
 func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Snapshot, damage error) (Plan, error) {
+	stamp := stampOf(name) // before it is read: who writes it meanwhile has it read again
 	p, err := t.problem(ctx, name)
 	if err != nil {
 		return Plan{}, err
 	}
 	p, note, late := t.answering(ctx, p, snapshot)
-	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, late: late}
+	made := &remembered{plan: p.plan(snapshot), snapshot: snapshot, file: stamp, late: late}
+	if err := t.thawed(made.plan); err != nil {
+		return Plan{}, err
+	}
 	made.plan.Reason += note
 	if damage != nil {
 		made.plan.Reason += "; the learned configs could not be read: " + damage.Error()
@@ -164,6 +175,26 @@ func (t *Tuner) planAnew(ctx context.Context, name string, snapshot *history.Sna
 	t.plans[name] = made
 	t.mu.Unlock()
 	return made.plan, nil
+}
+
+// fileStamp tells a file from one that has taken its place; zero for what is no file, such as a preset.
+type fileStamp struct {
+	bytes    int64
+	modified time.Time
+}
+
+func stampOf(name string) fileStamp {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
+}
+
+// holds reports whether a file is the one that it was. One that is gone now counts: a service may have it open.
+func (f fileStamp) holds(name string) bool {
+	now := stampOf(name)
+	return now == f || now == fileStamp{}
 }
 
 // problem is the question that Plan answers for a model: this host, the CPU, any objective.
@@ -182,7 +213,15 @@ func (t *Tuner) problem(ctx context.Context, name string) (Problem, error) {
 	if err != nil {
 		return Problem{}, err
 	}
-	return Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}, nil
+	p := Problem{Host: host, Model: m, Target: targetCPU, Objective: ObjectiveMixed, prior: t.prior, device: t.opt.Device, context: t.opt.Context, gpus: t.survey(ctx)}
+	snapshot, err := t.snapshot()
+	if err != nil {
+		snapshot = nil // who asks for what was learned is told
+	}
+	if t.opt.Mode == ModeOff {
+		p.unused, p.prior = unusedInOff, prior{}
+	}
+	return p.under(snapshot), nil
 }
 
 // survey is what is known of the GPUs now.

@@ -43,6 +43,8 @@ type RegimeCheck struct {
 	Verdict Outcome       `json:"verdict"`
 	Ratio   Ratio         `json:"ratio"`
 	Reason  string        `json:"reason"`
+	// LearnedNs is what one pass took with the learned setting, in the middle of the samples; 0 = it was not measured.
+	LearnedNs float64 `json:"learned_ns"`
 
 	verified bool    // bit for bit
 	baseNs   float64 // what the default took
@@ -51,6 +53,9 @@ type RegimeCheck struct {
 // Verify compares the learned config of a model with the default on this host: first bit for bit, then in interleaved
 // pairs, within budget. It changes nothing, also not what Plan wants to have checked again (Recheck): see the decisions.
 func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) (*Verification, error) {
+	if err := t.may("verify", ModeTune, ModeAdvise); err != nil {
+		return nil, err
+	}
 	plan, err := t.Plan(ctx, model)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,7 @@ func (t *Tuner) Verify(ctx context.Context, model string, budget time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock()
+	unlock, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +122,11 @@ func (r *tune) check(ctx context.Context, regime target.Regime, learned target.A
 	switch {
 	case learned == standard:
 		c.Verdict, c.Reason = Confirmed, "the learned setting is the default, and right"
+		ctx, cancel := r.until(ctx, end)
+		defer cancel()
+		if rate, err := r.timer.Measure(ctx, subject, leastBlocks); err == nil {
+			c.LearnedNs = rate.Median
+		}
 		return c
 	}
 	base, err := r.target.Prepare(ctx, regime, standard)
@@ -127,7 +137,7 @@ func (r *tune) check(ctx context.Context, regime target.Regime, learned target.A
 	ctx, cancel := r.until(ctx, end)
 	defer cancel()
 	result, err := r.timer.Compare(ctx, base, subject, measure.CompareOptions{Blocks: blocks, Looks: min(duelLooks, blocks/leastBlocks), Confidence: duelConfidence, MinGain: -slack})
-	c.Ratio = ratioOf(result)
+	c.Ratio, c.LearnedNs = ratioOf(result), result.Cand.Median
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.Verdict, c.Reason = Failed, err.Error()

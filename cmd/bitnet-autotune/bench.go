@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -103,7 +101,7 @@ func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
 	if report == nil || err != nil && len(report.Rows) == 0 {
 		return err
 	}
-	if perr := errors.Join(a.printBench(report), f.draw(report)); perr != nil {
+	if perr := errors.Join(a.printBench(report), drawInto(f.plot, func(w io.Writer) error { return plotBench(w, report) })); perr != nil {
 		return perr
 	}
 	switch {
@@ -117,13 +115,8 @@ func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
 
 // settle turns flags into options and finds out what is wrong before anything is measured.
 func (f *benchFlags) settle() error {
-	if f.plot != "" {
-		if filepath.Ext(f.plot) != ".svg" {
-			return usage(fmt.Errorf("--plot %q: want a name that ends in .svg", f.plot))
-		}
-		if dir, err := os.Stat(filepath.Dir(f.plot)); err != nil || !dir.IsDir() {
-			return usage(fmt.Errorf("--plot %q: want a file in a directory that exists", f.plot))
-		}
+	if err := checkPlot(f.plot); err != nil {
+		return err
 	}
 	for _, r := range f.residencies {
 		f.opt.Residencies = append(f.opt.Residencies, tuner.Residency(r))
@@ -139,18 +132,6 @@ func (f *benchFlags) settle() error {
 		return fmt.Errorf("bench: %s: %w", m.Name, model.ErrNoTernary)
 	}
 	return nil
-}
-
-// draw writes the picture.
-func (f *benchFlags) draw(r *tuner.BenchReport) error {
-	if f.plot == "" {
-		return nil
-	}
-	file, err := os.Create(f.plot)
-	if err != nil {
-		return fmt.Errorf("--plot: %w", err)
-	}
-	return errors.Join(plotBench(file, r), file.Close())
 }
 
 // benchProgress tells how long it will take before the first row, and then how far it is.

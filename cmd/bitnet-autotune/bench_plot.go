@@ -7,6 +7,8 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,10 +55,11 @@ func plotBench(w io.Writer, r *tuner.BenchReport) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("Ternary kernels under the limits of %s, %s, %s", orUnknown(r.Host.CPU), threads(most), r.StartedAt.Format(time.DateOnly))
 	dress(p)
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Scale, axis.Tick.Marker = plot.LogScale{}, roundTicks{}
+	}
 	p.Add(grid())
-	legend := plot.NewLegend()
-	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, vg.Points(3), vg.Points(24)
-	legend.TextStyle.Font = sans(10)
+	legend := newLegend()
 	for i, kernel := range kernelsOf(rows) {
 		points, err := plotter.NewScatter(pointsOf(rows, kernel.name))
 		if err != nil {
@@ -72,18 +75,24 @@ func plotBench(w io.Writer, r *tuner.BenchReport) error {
 	for _, read := range limits.reads {
 		legend.Add(read.name, read)
 	}
-	return writePlot(w, p, &legend)
+	return writePlots(w, panel{p, &legend, "arithmetic intensity: operations per byte of packed weights", "GOPS (2·M·N·K operations per matmul)"})
 }
 
-// writePlot lays the picture out, the legend at the right of the data.
-func writePlot(w io.Writer, p *plot.Plot, legend *plot.Legend) error {
-	canvas := vgsvg.New(plotWidth, plotHeight)
+// panel is a plot with its legend and what stands along its axes.
+type panel struct {
+	plot   *plot.Plot
+	legend *plot.Legend
+	x, y   string
+}
+
+// writePlots lays the picture out, one panel under the other.
+func writePlots(w io.Writer, panels ...panel) error {
+	canvas := vgsvg.New(plotWidth, vg.Length(len(panels))*plotHeight)
 	all := draw.New(canvas)
 	all.FillPolygon(color.White, []vg.Point{all.Min, {X: all.Max.X, Y: all.Min.Y}, all.Max, {X: all.Min.X, Y: all.Max.Y}})
-	data := draw.Crop(all, vg.Points(28), -legendWidth, vg.Points(28), -vg.Points(8))
-	p.Draw(data)
-	labelAxes(all, p.DataCanvas(data))
-	legend.Draw(draw.Crop(all, plotWidth-legendWidth+vg.Points(12), -vg.Points(6), vg.Points(8), p.DataCanvas(data).Max.Y-all.Max.Y))
+	for i, p := range panels {
+		p.draw(draw.Crop(all, 0, 0, vg.Length(len(panels)-1-i)*plotHeight, -vg.Length(i)*plotHeight))
+	}
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return fmt.Errorf("--plot: %w", err)
@@ -96,12 +105,20 @@ func writePlot(w io.Writer, p *plot.Plot, legend *plot.Legend) error {
 	return nil
 }
 
+// draw puts a panel onto its part of the picture, the legend at the right of the data.
+func (p panel) draw(all draw.Canvas) {
+	data := draw.Crop(all, vg.Points(28), -legendWidth, vg.Points(28), -vg.Points(8))
+	p.plot.Draw(data)
+	p.labelAxes(all, p.plot.DataCanvas(data))
+	p.legend.Draw(draw.Crop(all, plotWidth-legendWidth+vg.Points(12), -vg.Points(6), vg.Points(8), p.plot.DataCanvas(data).Max.Y-all.Max.Y))
+}
+
 // labelAxes writes along the axes of the data. Those of a plot.Axis take up room as if a logarithmic scale were linear.
-func labelAxes(all, data draw.Canvas) {
+func (p panel) labelAxes(all, data draw.Canvas) {
 	style := draw.TextStyle{Color: color.Black, Font: sans(11), XAlign: text.XCenter, YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
-	all.FillText(style, vg.Point{X: data.Center().X, Y: all.Min.Y + vg.Points(16)}, "arithmetic intensity: operations per byte of packed weights")
+	all.FillText(style, vg.Point{X: data.Center().X, Y: all.Min.Y + vg.Points(16)}, p.x)
 	style.Rotation = math.Pi / 2
-	all.FillText(style, vg.Point{X: all.Min.X + vg.Points(16), Y: data.Center().Y}, "GOPS (2·M·N·K operations per matmul)")
+	all.FillText(style, vg.Point{X: all.Min.X + vg.Points(16), Y: data.Center().Y}, p.y)
 }
 
 // radius is the size of a mark: many rows need small ones.
@@ -116,10 +133,46 @@ func radius(rows int) vg.Length {
 func dress(p *plot.Plot) {
 	p.Title.TextStyle.Font, p.Title.Padding = sans(12.5), vg.Points(10)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Scale, axis.Tick.Marker = plot.LogScale{}, roundTicks{}
 		axis.Tick.Label.Font, axis.Padding = sans(10), 0
 		axis.LineStyle.Color, axis.Tick.LineStyle.Color = roofColour, roofColour
 	}
+}
+
+// newLegend is one for the right of the data.
+func newLegend() plot.Legend {
+	legend := plot.NewLegend()
+	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, vg.Points(3), vg.Points(24)
+	legend.TextStyle.Font = sans(10)
+	return legend
+}
+
+// checkPlot reports whether a picture can be written under a name; "" is none.
+func checkPlot(name string) error {
+	if name == "" {
+		return nil
+	}
+	if filepath.Ext(name) != ".svg" {
+		return usage(fmt.Errorf("--plot %q: want a name that ends in .svg", name))
+	}
+	if dir, err := os.Stat(filepath.Dir(name)); err != nil || !dir.IsDir() {
+		return usage(fmt.Errorf("--plot %q: want a file in a directory that exists", name))
+	}
+	return nil
+}
+
+// drawInto writes a picture into a file once it is drawn; no name is none.
+func drawInto(name string, draw func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	var svg bytes.Buffer
+	if err := draw(&svg); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, svg.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	return nil
 }
 
 func sans(points float64) font.Font {

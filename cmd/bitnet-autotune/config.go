@@ -146,6 +146,9 @@ func writePlan(w io.Writer, p tuner.Plan) {
 	if p.Config.Strategy != tuner.CPUOnly {
 		fmt.Fprintf(w, "  %-12s %s on %s, %.1f %% of its memory\n", "strategy", p.Config.Strategy, strings.Join(p.Config.Devices, ", "), 100*p.Config.GPUMemoryFraction)
 	}
+	for _, k := range p.PinnedKnobs {
+		fmt.Fprintf(w, "  %-12s %s=%s, by %s on %s\n", "pinned", k.Knob, k.Value, k.By, k.At.Local().Format(time.DateOnly))
+	}
 	if p.LayoutReason != "" {
 		fmt.Fprintf(w, "  %-12s %s\n", "", p.LayoutReason)
 	}

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/dashboard"
@@ -18,7 +20,7 @@ import (
 func (a *app) daemonVerb() *cobra.Command {
 	var opt daemon.Options
 	var shown dashboard.Options
-	var mode, hours, target string
+	var hours, target string
 	var memory uint64
 	rules := idle.DefaultRules
 	cmd := &cobra.Command{
@@ -50,9 +52,6 @@ with code 4.`,
 			if rules.From, rules.To, err = parseHours(hours); err != nil {
 				return usage(err)
 			}
-			if opt.Mode, err = daemon.ParseMode(mode); err != nil {
-				return usage(err)
-			}
 			if err := rules.Validate(); err != nil {
 				return usage(err)
 			}
@@ -60,6 +59,9 @@ with code 4.`,
 				if _, err := dashboard.CheckListen(shown.Listen, shown.TLSCert, shown.TLSKey, shown.TokenFile); err != nil {
 					return usage(fmt.Errorf("--%w", err)) // it begins with the name of the option
 				}
+			}
+			if !slices.Contains(daemonTargets, target) {
+				return usage(fmt.Errorf("--target %q: %s", target, alternatives(daemonTargets)))
 			}
 			opt.Rules, opt.Memory = rules, memory<<20
 			return a.daemon(cmd, opt, shown, target)
@@ -70,9 +72,6 @@ with code 4.`,
 	if err := cmd.RegisterFlagCompletionFunc("model", completeModel); err != nil {
 		panic("cmd: completion for a flag just defined")
 	}
-	f.StringVar(&mode, "mode", "tune", "how much it may do: off, use, advise, tune or frozen")
-	completeFlag(cmd, "mode", words("off", "use", "advise", "tune", "frozen"))
-	f.StringSliceVar(&opt.Frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer (the error of a wrong one names it)")
 	f.DurationVar(&opt.PerDay, "cpu-per-day", 30*time.Minute, "CPU time in any 24 hours, all cores together")
 	f.DurationVar(&opt.Step, "step", 20*time.Second, "how long a tune lasts at first; it doubles until something is decided")
 	f.DurationVar(&opt.Every, "check-every", 6*time.Hour, "how often to check what was learned")
@@ -87,9 +86,13 @@ with code 4.`,
 	f.StringVar(&shown.TLSCert, "tls-cert", "", "PEM file with the certificate of the page")
 	f.StringVar(&shown.TLSKey, "tls-key", "", "PEM file with its key")
 	f.StringVar(&shown.TokenFile, "token-file", "", "file with the token that changes on the page demand; made if absent (default dashboard.token in the store)")
-	f.StringVar(&target, "target", "cpu", "what to measure on: cpu, cuda or auto")
+	f.StringVar(&target, "target", "cpu", "what to measure on: "+alternatives(daemonTargets))
+	completeFlag(cmd, "target", words(daemonTargets...))
 	return cmd
 }
+
+// daemonTargets are the values of --target: what a step can tune.
+var daemonTargets = []string{"cpu", "cuda", "auto"}
 
 func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, shown dashboard.Options, target string) error {
 	if len(opt.Models) == 0 {
@@ -110,13 +113,18 @@ func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, shown dashboard.Opt
 		}
 	}
 	opt.Tuner, opt.Store, opt.Log = t, a.store, a.log
-	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--quiet"}
-	err = a.runShown(cmd.Context(), opt, shown)
-	switch {
-	case errors.Is(err, idle.ErrHeld):
+	if target != "cpu" {
+		gpus, err := gpu.NewReader(gpu.ReaderOptions{})
+		if err != nil {
+			a.log.Warn().Msg("how busy the GPUs are cannot be told, so it keeps nobody away: " + err.Error())
+		} else {
+			defer gpus.Close()
+			opt.GPU = gpus.Utilization
+		}
+	}
+	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--mode", "tune", "--quiet"}
+	if err = a.runShown(cmd.Context(), opt, shown); errors.Is(err, idle.ErrHeld) {
 		return coded{exitBusy, err}
-	case errors.Is(err, daemon.ErrFrozen):
-		return coded{exitUnverified, err}
 	}
 	return err
 }

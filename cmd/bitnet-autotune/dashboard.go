@@ -48,7 +48,7 @@ func (a *app) runShown(ctx context.Context, opt daemon.Options, shown dashboard.
 	}
 	d, err := daemon.New(opt)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	err = d.Run(ctx)
 	cancel()

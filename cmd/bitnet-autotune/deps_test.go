@@ -60,6 +60,8 @@ var allowed = map[string][]string{
 	"experiments/2026-11-cpu-kernel-portfolio": {"probe", "kernels"},
 	"experiments/2026-11-noise":                {"bandit", "tuner", "tuner/measure", "experiments/replay"}, // tuner: its median
 	"experiments/2026-11-strategies":           {},
+	// It writes model files, as the tests of probe/model do.
+	"experiments/2026-11-llama-bench": {"probe/model", "probe/model/modeltest"},
 	// It records the spaces of the real tuner on the real target, and judges the searches of the tuner on them.
 	"experiments/2026-11-bitnet-spaces": {"probe", "probe/model", "kernels", "bandit", "tuner", "tuner/measure", "tuner/target", "experiments/replay"},
 }
@@ -77,7 +79,7 @@ var allowedInTests = map[string][]string{
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
 	"tuner/dashboard": {"tuner/measure/measuretest", "cuda/driver", "probe", "tuner/idle", "tuner/engine", "probe/model/modeltest"}, // a simulated host
-	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "probe/model"},                                                  // a simulated host
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "cuda/sim", "probe/model"},                                      // a simulated host with a card
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

@@ -32,8 +32,9 @@ func engineBudgetFlags(cmd *cobra.Command, b *tuner.EngineBudget) {
 	f := cmd.Flags()
 	f.IntVar(&b.Prompt, "prompt", 512, "with --target engine:…: tokens of a request's prompt")
 	f.IntVar(&b.Generate, "generate", 128, "with --target engine:…: tokens of its answer")
-	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes to start before the duel")
-	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags that change what the model answers and may be tried all the same: cache-type-k, cache-type-v")
+	f.IntVar(&b.Runs, "max-runs", 25, "with --target engine:…: most processes before the duel, those of earlier runs included")
+	f.BoolVar(&b.Fresh, "fresh", false, "with --target engine:…: take nothing over from earlier runs; without it a run goes on from what they measured of this build, model and request under these limits")
+	f.StringSliceVar(&b.Allow, "allow", nil, "with --target engine:…: flags to try that are not tried unasked: cache-type-k and cache-type-v change what the model answers, prio takes the CPU from all others")
 }
 
 // engineProgramFlags adds what says how an engine is run.
@@ -98,11 +99,13 @@ func (a *app) certifyEngine(ctx context.Context, t *tuner.Tuner, p *progress, mo
 
 func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 	fmt.Fprintf(w, "%s  %s  (%s, build %s, %s)\n", c.Verdict, c.Model, c.Target, c.Default.Config.Build, c.Objective)
-	switch c.Verdict {
-	case measure.Adopt:
+	switch {
+	case c.Verdict == measure.Adopt:
 		fmt.Fprintf(w, "A request is served %.3f times as fast as with the engine's own settings (%.0f %% interval %s).\n", c.Ratio.Estimate, 100*c.Ratio.Confidence, engineInterval(c.Ratio))
-	case measure.Keep:
+	case c.Verdict == measure.Keep:
 		fmt.Fprintln(w, "The engine's own settings are as good as anything found; they stay.")
+	case c.Search.Stopped == engine.Interrupted:
+		fmt.Fprintln(w, "Interrupted before anything could be proven; what was measured is kept, and the next run goes on from it.")
 	default:
 		fmt.Fprintln(w, "Nothing could be proven better or ruled out within the budget; the engine's own settings stay.")
 	}
@@ -129,15 +132,32 @@ func writeEngineCertificate(w io.Writer, c *tuner.EngineCertificate) {
 	if c.NoiseFloor > 0 {
 		floor = fmt.Sprintf("%.1f %%", 100*c.NoiseFloor)
 	}
-	fmt.Fprintf(w, "evidence      %d processes, %d of them before the duel of %d pairs; %d settings, %d failed, %d processes censored, noise floor %s\n",
-		c.Search.Starts, c.Search.Searches, c.Search.Pairs, c.Evaluations, c.Failed, c.Censored, floor)
+	fmt.Fprintf(w, "evidence      %d processes, %d of them before the duel of %d pairs, %d taken over from earlier runs; %d settings, %d failed, %d processes censored, noise floor %s\n",
+		c.Search.Starts, c.Search.Searches, c.Search.Pairs, c.Search.Known, c.Evaluations, c.Failed, c.Censored, floor)
+	writeEngineBounds(w, c)
 	writeFailures(w, c.Search)
+	for _, doubt := range c.Search.Doubts {
+		fmt.Fprintf(w, "doubt         %s\n", doubt)
+	}
 	fmt.Fprintf(w, "search        %s\n", c.Search.Stopped)
 	if c.Fleet != "" {
 		fmt.Fprintf(w, "fleet         %s\n", c.Fleet)
 	}
 	fmt.Fprintf(w, "time          %.1f s of %.0f s\n", c.Elapsed, c.Budget)
 	fmt.Fprintf(w, "note          %s\n", c.Search.Note)
+}
+
+// writeEngineBounds says what was known before the engine started.
+func writeEngineBounds(w io.Writer, c *tuner.EngineCertificate) {
+	b := c.Bounds
+	fmt.Fprintf(w, "bounds        %s", threads(b.Cores))
+	if rate := b.ReadBandwidth[b.Cores]; rate > 0 {
+		fmt.Fprintf(w, " read %.1f GB/s: at the most %.1f tok/s are decoded with at least %s of weights to a token", rate/1e9, b.Decode(b.Cores), size(b.WeightBytes))
+	}
+	if b.Note != "" {
+		fmt.Fprintf(w, "; %s", b.Note)
+	}
+	fmt.Fprintln(w)
 }
 
 // writeDefines says what a plan has compiled in.
@@ -243,9 +263,12 @@ func writeEnginePlan(w io.Writer, p tuner.EnginePlan) {
 }
 
 // explainEngine shows the evidence behind a plan of an engine, the thread curves as pictures.
-func (a *app) explainEngine(ctx context.Context, model, target string) error {
+func (a *app) explainEngine(ctx context.Context, model, target, picture string) error {
 	p, err := a.enginePlan(ctx, model, target)
 	if err != nil {
+		return err
+	}
+	if err := drawInto(picture, func(w io.Writer) error { return plotEngine(w, p) }); err != nil {
 		return err
 	}
 	return a.print(p, func(w io.Writer) {
@@ -298,6 +321,14 @@ func writeCurve(w io.Writer, c engine.Curve, own string) {
 		case p.Ratio == most:
 			mark = "  best"
 		}
-		fmt.Fprintf(w, "  %5s %5.2f %s%s\n", p.Value, p.Ratio, strings.Repeat("#", int(curveWidth*p.Ratio/most+0.5)), mark)
+		fmt.Fprintf(w, "  %5s %5.2f %-9s %s%s\n", p.Value, p.Ratio, pointInterval(p), strings.Repeat("#", int(curveWidth*p.Ratio/most+0.5)), mark)
 	}
+}
+
+// pointInterval is the interval of a point, if it has one.
+func pointInterval(p engine.Point) string {
+	if p.High == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f-%.2f", p.Low, p.High)
 }

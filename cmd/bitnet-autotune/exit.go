@@ -43,7 +43,9 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &c):
 		return c.code
-	case errors.Is(err, tuner.ErrBadBudget), errors.Is(err, tuner.ErrBadBench), errors.Is(err, model.ErrUnknown):
+	case errors.Is(err, tuner.ErrFrozen):
+		return exitUnverified
+	case errors.Is(err, tuner.ErrMode), errors.Is(err, tuner.ErrBadBudget), errors.Is(err, tuner.ErrBadBench), errors.Is(err, model.ErrUnknown):
 		return exitUsage
 	case errors.Is(err, tuner.ErrBusy), errors.Is(err, history.ErrBusy), errors.Is(err, tuner.ErrNoBudget):
 		return exitBusy

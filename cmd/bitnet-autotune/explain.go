@@ -11,16 +11,22 @@ import (
 )
 
 func (a *app) explainVerb() *cobra.Command {
-	var model, target string
+	var model, target, picture string
 	var rules ruleFlags
 	cmd := &cobra.Command{
 		Use:     "explain --model M",
 		Short:   "Say why this config: the evidence, the key fields that matched or missed, the runners-up",
-		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t\n  bitnet-autotune explain --model ./model.gguf --target engine:llama-bench",
+		Example: "  bitnet-autotune explain --model bitnet-b1.58-2b-4t\n  bitnet-autotune explain --model ./model.gguf --target engine:llama-bench --plot threads.svg",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkPlot(picture); err != nil {
+				return err
+			}
 			if target != "" {
-				return a.explainEngine(cmd.Context(), model, target)
+				return a.explainEngine(cmd.Context(), model, target, picture)
+			}
+			if picture != "" {
+				return usage(fmt.Errorf("--plot %q: only with --target engine:…, of which thread curves are known", picture))
 			}
 			t, err := rules.open(a)
 			if err != nil {
@@ -36,6 +42,7 @@ func (a *app) explainVerb() *cobra.Command {
 	}
 	a.modelFlag(cmd, &model)
 	targetFlag(cmd, &target)
+	cmd.Flags().StringVar(&picture, "plot", "", "with --target engine:…: also draw the thread curves, with intervals, into this SVG file")
 	rules.flags(cmd)
 	return cmd
 }
@@ -50,6 +57,7 @@ func searched(r tuner.RegimeVerdict) string {
 
 func writeExplanation(w io.Writer, e tuner.Explanation) {
 	writePlan(w, e.Plan)
+	fmt.Fprintf(w, "  %-12s %s (for --mode frozen --frozen)\n", "hash", e.Plan.Hash)
 	for _, reason := range e.PassedOver {
 		fmt.Fprintf(w, "passed over: %s\n", reason)
 	}

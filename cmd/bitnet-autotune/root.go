@@ -30,6 +30,8 @@ type app struct {
 	format   string
 	level    string
 	quiet    bool
+	mode     string
+	frozen   []string
 	fleet    fleet.Options
 }
 
@@ -79,11 +81,14 @@ Exit codes: 0 done, 1 error, 2 usage, 3 inconclusive or nothing learned, 4 busy 
 	flags.StringVar(&a.format, "format", "text", "what to print: text or json; bench also csv or markdown, replay also markdown, advise also md")
 	flags.StringVar(&a.level, "log-level", "info", "least level of log lines on stderr: "+strings.Join(logLevels, ", "))
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no log lines below error")
+	flags.StringVar(&a.mode, "mode", string(tuner.ModeTune), "how much may be done: off (nothing learned is used), use (nothing is measured), advise (nothing is changed), tune or frozen")
+	flags.StringSliceVar(&a.frozen, "frozen", nil, "with --mode frozen: hashes of the configs that may answer, as explain prints them; any other fails with code 5")
 	root.AddCommand(a.probeVerb(), a.modelsVerb(), a.inspectVerb(), a.tuneVerb(), a.configVerb(), a.explainVerb(),
 		a.verifyVerb(), a.adviseVerb(), a.benchVerb(), a.replayVerb(), a.historyVerb(), a.pinVerb(), a.unpinVerb(), a.rollbackVerb(),
-		a.daemonVerb(), a.stepVerb(), a.fleetVerb(), a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(), a.versionVerb())
+		a.daemonVerb(), a.stepVerb(), a.manVerb(), a.fleetVerb(), a.classifyVerb(), a.recommendVerb(), a.placeVerb(), a.gpuVerb(), a.versionVerb())
 	completeFlag(root, "format", func(verb *cobra.Command) []string { return formatsOf(verb) })
 	completeFlag(root, "log-level", words(logLevels...))
+	completeFlag(root, "mode", words(modeNames()...))
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.InitDefaultCompletionCmd() // keeps the writer it finds
@@ -110,6 +115,15 @@ func wantVerb(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
+// modeNames are the values of --mode.
+func modeNames() []string {
+	var names []string
+	for _, m := range tuner.Modes() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
 // logLevels are the values of --log-level.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
@@ -133,6 +147,12 @@ func (a *app) settle(cmd *cobra.Command, _ []string) error {
 	}
 	if formats := formatsOf(cmd); !slices.Contains(formats, a.format) {
 		return usage(fmt.Errorf("--format %q: %s prints %s", a.format, cmd.CommandPath(), alternatives(formats)))
+	}
+	if _, err := tuner.ParseMode(a.mode); err != nil {
+		return usage(fmt.Errorf("--mode: %w", err))
+	}
+	if (a.mode == string(tuner.ModeFrozen)) != (len(a.frozen) > 0) {
+		return usage(fmt.Errorf("--mode %s --frozen %v: mode frozen wants the hashes of the configs, and no other mode does", a.mode, a.frozen))
 	}
 	level, err := zerolog.ParseLevel(a.level)
 	if err != nil || a.level == "" {
@@ -177,6 +197,7 @@ func (a *app) needStore() error {
 // open returns a tuner over the store.
 func (a *app) open(opt tuner.Options) (*tuner.Tuner, error) {
 	opt.Store, opt.Prior, opt.CUDA = a.store, a.prior, openCUDA
+	opt.Mode, opt.Frozen = tuner.Mode(a.mode), a.frozen
 	return tuner.Open(opt)
 }
 

@@ -5,7 +5,7 @@ Package gpu finds the NVIDIA GPUs of this host and what they are, how much memor
 
 [Local] asks NVML, the library of NVIDIA's driver for monitoring. That costs no memory on the GPU, unlike a question to CUDA.
 A host without a GPU, without a driver or without permission is no error: the [Survey] is empty and its note says why.
-A [Reader] answers how much memory is free, over and over, from a cache that is at most [Lifetime] old.
+A [Reader] answers how much memory is free and how much the devices are used, over and over, from a cache that is at most [Lifetime] old.
 
 A [GPU] is what CUDA would call a device: a card, or each instance of a card that MIG splits. CUDA counts devices in another order and may
 not see all of them, so the two are matched by UUID.

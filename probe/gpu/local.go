@@ -21,7 +21,7 @@ const defaultTimeout = 10 * time.Second
 type session interface {
 	survey() Survey
 	uuids() []string
-	memory(uuid string) (Memory, error)
+	memory(uuid string) (m Memory, utilization float64, err error)
 	close()
 }
 

@@ -353,15 +353,17 @@ func (s *nvmlSession) uuids() []string {
 	return list
 }
 
-// memory asks for the memory of one device.
-func (s *nvmlSession) memory(uuid string) (Memory, error) {
+// memory asks for the memory of one device, and how much it is used: 0 where the driver does not tell, as of a MIG instance.
+func (s *nvmlSession) memory(uuid string) (m Memory, utilization float64, err error) {
 	device, ret := s.lib.DeviceGetHandleByUUID(uuid)
 	if ret != nvml.SUCCESS {
-		return Memory{}, &QueryError{UUID: uuid, Code: int(ret), Text: ret.Error()}
+		return Memory{}, 0, &QueryError{UUID: uuid, Code: int(ret), Text: ret.Error()}
 	}
-	m, ret := memoryOf(device)
-	if ret != nvml.SUCCESS {
-		return Memory{}, &QueryError{UUID: uuid, Code: int(ret), Text: ret.Error()}
+	if m, ret = memoryOf(device); ret != nvml.SUCCESS {
+		return Memory{}, 0, &QueryError{UUID: uuid, Code: int(ret), Text: ret.Error()}
 	}
-	return m, nil
+	if u, ret := device.GetUtilizationRates(); ret == nvml.SUCCESS {
+		utilization = float64(u.Gpu) / 100
+	}
+	return m, utilization, nil
 }

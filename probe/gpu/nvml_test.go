@@ -292,6 +292,12 @@ func TestMemoryByUUID(t *testing.T) {
 	if got, err := r.Memory("GPU-6"); err != nil || got.FreeBytes != 33<<30 || got.Stale {
 		t.Errorf("GPU-6: %+v, %v", got, err)
 	}
+	cardOf(s, 5).GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 87}, nvml.SUCCESS }
+	for range 2 { // the second time from the cache
+		if got := r.Utilization(); got != 0.87 {
+			t.Errorf("the most used card is used to %v, want 0.87", got)
+		}
+	}
 	cardOf(s, 6).GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_GPU_IS_LOST }
 	cardOf(s, 6).GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
 	r.Drop()
@@ -363,7 +369,7 @@ func TestOldLibrary(t *testing.T) {
 	}
 	defer session.close()
 	var query *QueryError
-	if _, err := session.memory("GPU-new"); !errors.As(err, &query) || query.Text != "a bad argument" {
+	if _, _, err := session.memory("GPU-new"); !errors.As(err, &query) || query.Text != "a bad argument" {
 		t.Errorf("error %v, want the library's words", err)
 	}
 }

@@ -35,9 +35,11 @@ type ReaderOptions struct {
 	Deadline time.Duration // for a question; if 0, 10 ms, which is what a question for memory may cost its caller
 }
 
-// Reading is the memory of a device as it was read Age ago.
+// Reading is the memory of a device, and its use, as they were read Age ago.
 type Reading struct {
 	Memory
+	Utilization float64 // of its multiprocessors, 0 to 1; 0 also where the driver does not tell
+
 	Age   time.Duration
 	Stale bool // older than the lifetime, since the driver fails or is slow
 }
@@ -57,6 +59,7 @@ type Reader struct {
 // reading is what is known of one device.
 type reading struct {
 	memory Memory        // zero before the first answer
+	used   float64       // utilisation
 	at     time.Time     // of it
 	fresh  bool          // it may be believed for its lifetime
 	drops  int           // how often an answer was dropped
@@ -136,12 +139,12 @@ func (r *Reader) Memory(uuid string) (Reading, error) {
 
 // ask puts the question; a failure drops the answer before. What was dropped while it was under way is not believed.
 func (r *Reader) ask(uuid string, d *reading, drops int) {
-	m, err := r.session.memory(uuid)
+	m, used, err := r.session.memory(uuid)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d.err, d.fresh = err, err == nil && d.drops == drops
 	if err == nil {
-		d.memory, d.at = m, r.now()
+		d.memory, d.used, d.at = m, used, r.now()
 	}
 	close(d.asking)
 	d.asking = nil
@@ -156,7 +159,17 @@ func (r *Reader) reading(d *reading) Reading {
 		return Reading{Stale: true}
 	}
 	age := r.now().Sub(d.at)
-	return Reading{Memory: d.memory, Age: age, Stale: !d.fresh || age > r.opt.Lifetime}
+	return Reading{Memory: d.memory, Utilization: d.used, Age: age, Stale: !d.fresh || age > r.opt.Lifetime}
+}
+
+// Utilization is how much the most used of all devices is used, 0 to 1. A device that fails or is slow counts as it last did.
+func (r *Reader) Utilization() float64 {
+	most := 0.0
+	for uuid := range r.devices {
+		reading, _ := r.Memory(uuid) // the last reading goes with the error
+		most = max(most, reading.Utilization)
+	}
+	return most
 }
 
 // Drop makes the next questions go to the driver: after an allocation, or when somebody else's is suspected.

@@ -27,7 +27,7 @@ func (d *driver) close() {
 	d.closed++
 }
 
-func (d *driver) memory(string) (Memory, error) {
+func (d *driver) memory(string) (Memory, float64, error) {
 	d.mu.Lock()
 	d.asked++
 	asked, err, hold := d.asked, d.err, d.hold
@@ -36,9 +36,9 @@ func (d *driver) memory(string) (Memory, error) {
 		<-hold
 	}
 	if err != nil {
-		return Memory{}, err
+		return Memory{}, 0, err
 	}
-	return Memory{TotalBytes: 100, FreeBytes: uint64(asked)}, nil
+	return Memory{TotalBytes: 100, FreeBytes: uint64(asked)}, 0.5, nil
 }
 
 func (d *driver) set(err error, hold chan struct{}) {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,8 +39,8 @@ type arena struct {
 	log    *os.File
 }
 
-// TestChaos kills the daemon, its children or both at random moments, between load bursts, clock jumps, a locked store and a
-// full disk, while a service asks for its plan all the time. No record that was once there is lost, no child stays, nothing
+// TestChaos kills the daemon, its children or both at random moments, also in the middle of load bursts, of a clock jump, with the
+// store locked and the disk full, while an operator pins and rolls back and a service asks for its plan all the time. No record that was once there is lost, no child stays, nothing
 // is left in the store that does not belong there, and the service is always answered.
 func TestChaos(t *testing.T) {
 	a := &arena{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(1, uint64(*chaos)))}
@@ -177,21 +178,47 @@ func (a *arena) set(name, value string) {
 
 // any is something to do; kill says whether it kills.
 func (a *arena) any() (name string, kill bool, act func()) {
-	switch a.random.IntN(8) {
-	case 0, 1:
-		return "daemon killed", true, a.killDaemon
-	case 2:
-		return "child killed", true, a.killChild
-	case 3:
-		return "both killed", true, func() { a.killChild(); a.killDaemon() }
-	case 4:
-		return "load burst", false, func() { a.set("load", "3"); a.pause(200); a.set("load", "0") }
-	case 5:
-		return "clock jump", false, func() { a.set("clock", strconv.Itoa(a.random.IntN(200)-100)) }
-	case 6:
-		return "store locked", false, func() { a.lock("history.lock"); a.lock("tune.lock") }
+	kills := []struct {
+		name string
+		act  func()
+	}{
+		{"daemon killed", a.killDaemon}, {"child killed", a.killChild}, {"both killed", func() { a.killChild(); a.killDaemon() }}, {"", func() {}},
 	}
-	return "disk full", false, a.fill
+	troubles := []struct {
+		name string
+		act  func(meanwhile func())
+	}{
+		{"load burst", func(meanwhile func()) { a.set("load", "3"); a.pause(200); meanwhile(); a.set("load", "0") }},
+		{"clock jump", func(meanwhile func()) { a.set("clock", strconv.Itoa(a.random.IntN(200)-100)); meanwhile() }},
+		{"store locked", func(meanwhile func()) { a.lock("history.lock", meanwhile) }},
+		{"measuring locked", func(meanwhile func()) { a.lock("tune.lock", meanwhile) }},
+		{"disk full", a.fill},
+		{"operator's pin", func(meanwhile func()) { a.operate(); meanwhile() }},
+		{"", func(meanwhile func()) { meanwhile() }},
+	}
+	k, trouble := kills[a.random.IntN(len(kills))], troubles[a.random.IntN(len(troubles))]
+	return strings.TrimSpace(trouble.name + " " + k.name), k.name != "", func() { trouble.act(k.act) }
+}
+
+// operate pins a knob, takes something back, or gives the knob back, as an operator may at any time. That it cannot be done now is
+// told, and no loss.
+func (a *arena) operate() {
+	operator, err := openSimulated(a.store, 1, 0)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	defer operator.Close()
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Second)
+	defer cancel()
+	switch a.random.IntN(3) {
+	case 0:
+		_ = operator.PinKnobs(ctx, anyModel, []string{"decode.threads=3"}, "chaos")
+	case 1:
+		_ = operator.UnpinKnobs(ctx, anyModel, []string{"decode.threads"})
+	case 2:
+		_, _ = operator.Rollback(ctx, anyModel, "chaos", "for the test")
+	}
 }
 
 func (a *arena) killDaemon() {
@@ -213,20 +240,22 @@ func (a *arena) killChild() {
 }
 
 // lock holds one of the store's locks for a while.
-func (a *arena) lock(name string) {
+func (a *arena) lock(name string, meanwhile func()) {
 	f, err := os.OpenFile(filepath.Join(a.store, name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return // no room
 	}
 	defer f.Close()
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-		a.pause(300)
-	}
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // where somebody else has it, it is locked as well
+	a.pause(150)
+	meanwhile()
+	a.pause(150)
 }
 
 // fill takes all of the disk for a while.
-func (a *arena) fill() {
+func (a *arena) fill(meanwhile func()) {
 	if !a.disk {
+		meanwhile()
 		return
 	}
 	path := filepath.Join(a.store, "filler")
@@ -237,7 +266,9 @@ func (a *arena) fill() {
 		}
 		_ = f.Close()
 	}
-	a.pause(300)
+	a.pause(150)
+	meanwhile()
+	a.pause(150)
 	_ = os.Remove(path)
 }
 
@@ -287,7 +318,7 @@ func (a *arena) check() {
 	if err != nil || !report.OK {
 		a.t.Errorf("check of the store: %+v, %v", report, err)
 	}
-	ours := []string{"history.*", "current.cfg", "tune.lock", "snapshot*", "spool*", "backup*", tuner.LedgerName, tuner.LedgerName + ".new", "sentinel-*.json", "sentinel-*.json.new", journalName + ".new"}
+	ours := []string{"history.*", "current.cfg", "tune.lock", "tune.wanted", "snapshot*", "spool*", "backup*", tuner.LedgerName, tuner.LedgerName + ".new", "sentinel-*.json", "sentinel-*.json.new", journalName + ".new"}
 	entries, err := os.ReadDir(a.store)
 	if err != nil {
 		a.t.Fatal(err)

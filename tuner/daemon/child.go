@@ -54,7 +54,8 @@ const watchEvery = 20 * time.Millisecond
 func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outcome {
 	var out, errs head
 	out.most, errs.most = 16<<20, 8<<10
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(program(args[0]), args[1:]...)
+	cmd.Args[0] = args[0]
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second // for who has inherited the pipes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -82,6 +83,15 @@ func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outco
 		d.tell(warnLevel, "", "the journal could not be cleared", err.Error())
 	}
 	return o
+}
+
+// program is what to run for a command. This very program stays the one that was started though its file is replaced by another
+// build meanwhile: what that one learns, with other kernels, would be no answer here.
+func program(name string) string {
+	if self, err := os.Executable(); err == nil && self == name {
+		return "/proc/self/exe"
+	}
+	return name
 }
 
 // watchChild waits for a child to exit, and kills it where it must not go on.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +35,7 @@ type Options struct {
 	// tuner.Certificate, or with --check a tuner.Verification, as JSON.
 	Child []string
 
-	Mode   Mode          // "" = Tune
-	Frozen []string      // hashes of the configs that Frozen allows
+	Mode   tuner.Mode    // "" = that of Tuner; frozen, if it is to be, is Tuner
 	Rules  idle.Rules    // the zero Rules are idle.DefaultRules
 	PerDay time.Duration // CPU time in any 24 hours; if 0, 30 minutes
 	Step   time.Duration // of a tune at first; if 0, 20 s. It doubles, up to 4 minutes, until something is decided
@@ -42,10 +43,11 @@ type Options struct {
 	Every  time.Duration // between checks of a model; if 0, 6 hours
 	Look   time.Duration // how often to look whether the machine is idle; if 0, every second
 	Lock   string        // file that stands for this host; if "", idle.DefaultLock
-	Memory uint64        // bytes that a child may take; if 0, half of what is available when it starts
-	GPU    func() float64
-	Log    zerolog.Logger
-	Now    func() time.Time // if nil, time.Now
+	Memory uint64        // bytes that a child may take; if 0, half of what is available when it starts, as far as that is known
+	// GPU tells how much the GPUs are used, 0 to 1, where steps measure on one; nil = they do not.
+	GPU func() float64
+	Log zerolog.Logger
+	Now func() time.Time // if nil, time.Now
 
 	// Ready is called once this is the one daemon of the host and has taken up what an earlier one left, before any step. Its
 	// error ends Run.
@@ -58,9 +60,6 @@ type Options struct {
 	Conditions func(context.Context) (map[string]string, error)
 }
 
-// ErrFrozen means that a config answers which Frozen does not allow.
-var ErrFrozen = errors.New("the config is not the frozen one")
-
 func (o *Options) fill() error {
 	switch {
 	case o.Tuner == nil || o.Store == "":
@@ -70,12 +69,19 @@ func (o *Options) fill() error {
 	case len(o.Child) == 0:
 		return errors.New("daemon: no command for the steps")
 	}
-	var err error
-	if o.Mode, err = ParseMode(string(o.Mode)); err != nil {
-		return err
+	for i, name := range o.Models {
+		if slices.Contains(o.Models[:i], name) {
+			return fmt.Errorf("daemon: model %s is named twice", name)
+		}
 	}
-	if o.Mode == Frozen && len(o.Frozen) == 0 {
-		return errors.New("daemon: mode frozen: name the hashes of the configs")
+	if o.Mode == "" {
+		o.Mode = o.Tuner.Mode()
+	}
+	if _, err := tuner.ParseMode(string(o.Mode)); err != nil {
+		return fmt.Errorf("daemon: %w", err)
+	}
+	if o.Mode == tuner.ModeFrozen && o.Tuner.Mode() != tuner.ModeFrozen {
+		return errors.New("daemon: mode frozen: the tuner is not frozen: open it with the hashes of the configs")
 	}
 	if o.Rules == (idle.Rules{}) {
 		o.Rules = idle.DefaultRules
@@ -151,7 +157,7 @@ func New(opt Options) (*Daemon, error) {
 
 // Run works until ctx ends, which is no error. What serves stays as it is.
 func (d *Daemon) Run(ctx context.Context) error {
-	if d.opt.Mode == Off {
+	if d.opt.Mode == tuner.ModeOff {
 		d.tell(infoLevel, "", "nothing to do", "mode off")
 		return nil
 	}
@@ -211,11 +217,10 @@ const factsEvery = time.Minute
 func (d *Daemon) loop(ctx context.Context) error {
 	gate := idle.Gate{Rules: d.opt.Rules, GPU: d.opt.GPU}
 	var looked time.Time
-	var facts map[string]string
 	for {
 		if since := d.opt.Now().Sub(looked); since >= factsEvery || since < 0 || d.asked() {
 			looked = d.opt.Now()
-			facts = d.notice(ctx, facts)
+			d.notice(ctx)
 			if err := d.held(ctx); err != nil {
 				return err
 			}
@@ -256,55 +261,47 @@ func (d *Daemon) account(u idle.Usage) {
 	})
 }
 
-// notice looks at the conditions, and makes every model due for a check where they have changed.
-func (d *Daemon) notice(ctx context.Context, before map[string]string) map[string]string {
+// notice looks at the conditions, and makes every model due for a check where they have changed, also while no daemon ran.
+func (d *Daemon) notice(ctx context.Context) {
 	now, err := d.opt.Conditions(ctx)
 	if err != nil {
 		d.tell(warnLevel, "", "the conditions of this host could not be read", err.Error())
-		return before
-	}
-	changed := ""
-	for _, name := range slices.Sorted(keys(now)) {
-		if was, ok := before[name]; ok && was != now[name] {
-			changed += fmt.Sprintf(", %s was %s and is %s", name, was, now[name])
-		}
-	}
-	if changed != "" {
-		d.opt.Tuner.Reprobe()
-		for _, m := range d.models {
-			m.saved.Next = time.Time{}
-		}
-		d.tell(infoLevel, "", "everything learned is checked again", changed[2:])
+		return
 	}
 	for _, m := range d.models {
+		changed := changes(m.saved.Conditions, now)
+		if changed != "" {
+			d.opt.Tuner.Reprobe()
+			m.saved.Next = time.Time{}
+			d.tell(infoLevel, m.name, "what was learned is checked again", changed)
+		}
+		if changed != "" || m.saved.Conditions == nil {
+			m.saved.Conditions = now
+			d.remember(m)
+		}
 		d.show(ctx, m)
 	}
-	return now
 }
 
-// keys yields the keys of a map.
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
+// changes says which conditions are others than before; "" = none is.
+func changes(before, now map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if was, ok := before[name]; ok && was != now[name] {
+			list = append(list, fmt.Sprintf("%s was %s and is %s", name, was, now[name]))
 		}
 	}
+	return strings.Join(list, ", ")
 }
 
-// held is an error where a config answers that Frozen does not allow.
+// held is an error where a config would answer that is not frozen.
 func (d *Daemon) held(ctx context.Context) error {
-	if d.opt.Mode != Frozen {
+	if d.opt.Mode != tuner.ModeFrozen {
 		return nil
 	}
 	for _, m := range d.models {
-		plan, err := d.opt.Tuner.Plan(ctx, m.name)
-		if err != nil {
-			return err
-		}
-		if hash := plan.Config.Hash(); !slices.Contains(d.opt.Frozen, hash) {
-			return fmt.Errorf("daemon: %s: %w: it is %s, of %v", m.name, ErrFrozen, hash, d.opt.Frozen)
+		if _, err := d.opt.Tuner.Plan(ctx, m.name); err != nil {
+			return fmt.Errorf("daemon: %w", err)
 		}
 	}
 	return nil

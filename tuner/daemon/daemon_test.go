@@ -39,9 +39,9 @@ func begin(t *testing.T, change func(*Options)) (d *Daemon, end func() error) {
 	return d, end
 }
 
-func opened(t *testing.T, store string) *tuner.Tuner {
+func opened(t *testing.T, store string, change ...func(*tuner.Options)) *tuner.Tuner {
 	t.Helper()
-	tuned, err := openSimulated(store, 1, 0)
+	tuned, err := openSimulated(store, 1, 0, change...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,11 +260,11 @@ func TestPinnedModelIsLeftAlone(t *testing.T) {
 }
 
 func TestModesThatMeasureNothing(t *testing.T) {
-	d, end := begin(t, func(o *Options) { o.Mode = Off })
+	d, end := begin(t, func(o *Options) { o.Mode = tuner.ModeOff })
 	if err := end(); err != nil || d.State().Steps != 0 {
 		t.Errorf("off: %v after %d steps", err, d.State().Steps)
 	}
-	for _, mode := range []Mode{Use, Advise} {
+	for _, mode := range []tuner.Mode{tuner.ModeUse, tuner.ModeAdvise} {
 		d, _ := begin(t, func(o *Options) { o.Mode = mode })
 		s := until(t, d, func(s State) bool { return s.Phase == Waiting && s.Host.Known })
 		if s.Steps != 0 {
@@ -275,18 +275,23 @@ func TestModesThatMeasureNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, end = begin(t, func(o *Options) { o.Mode, o.Frozen = Frozen, []string{plan.Config.Hash()} })
+	frozen := func(hash string) func(*Options) {
+		return func(o *Options) {
+			o.Mode, o.Tuner = "", opened(t, o.Store, func(opt *tuner.Options) { opt.Mode, opt.Frozen = tuner.ModeFrozen, []string{hash} })
+		}
+	}
+	d, end = begin(t, frozen(plan.Config.Hash()))
 	until(t, d, func(s State) bool { return s.Phase == Waiting && s.Host.Known })
 	if err := end(); err != nil {
 		t.Errorf("frozen to what answers: %v", err)
 	}
-	opt := d.opt
-	opt.Frozen = []string{"0000000000000000"}
+	opt := quick(t.TempDir())
+	frozen("0000000000000000")(&opt)
 	other, err := New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Run(t.Context()); !errors.Is(err, ErrFrozen) || !strings.Contains(err.Error(), plan.Config.Hash()) {
+	if err := other.Run(t.Context()); !errors.Is(err, tuner.ErrFrozen) || !strings.Contains(err.Error(), plan.Config.Hash()) {
 		t.Errorf("frozen to another: %v, want ErrFrozen with the hash that answers", err)
 	}
 }
@@ -299,7 +304,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"no models":     func(o *Options) { o.Models = nil },
 		"no command":    func(o *Options) { o.Child = nil },
 		"mode \"loud\"": func(o *Options) { o.Mode = "loud" },
-		"mode frozen":   func(o *Options) { o.Mode = Frozen },
+		"mode frozen":   func(o *Options) { o.Mode = tuner.ModeFrozen },
 		"duration -1s":  func(o *Options) { o.Step = -time.Second },
 	} {
 		opt := good

@@ -17,8 +17,12 @@ hangs, and when it takes more memory or CPU time than it was given. A child that
 Every check is kept, the last 170 of a model (Checks). What shows the daemon begins in Options.Ready, so that a second daemon of the
 host takes no port from the first.
 
-The checks of a model feed a Detector for each regime. When it says that the rate has changed, the model is tuned anew if it
-still beats the default, and else rolled back. Every such change is one line that says what and why.
+The checks of a model feed a Detector and a Rate for each regime. When the ratio to the default has fallen, the model is tuned anew
+if it still beats the default, and else rolled back; when both have become slower, it is tuned anew. Every such change is one line
+that says what and why.
+
+A knob that an operator has pinned stays as it is and the others are tuned; a model whose whole config is pinned is left alone. An
+operator's own tune goes before the daemon's steps.
 
 # Caveats
 
@@ -28,6 +32,8 @@ a host that is never idle for the length of a step nothing is learned.
 A child has the machine's caches and memory bandwidth in common with everybody, whatever its priority. It is kept harmless by
 being away, not by being nice. A service that is idle but for a few requests a second looks idle: while a child measures, the
 slowest of its requests take up to twice as long (experiments/2026-11-background).
+
+How busy a GPU is, is known before a step and not during one: NVML does not tell whose work it is, and of a MIG instance nothing.
 
 Nothing of the system's state is touched: no governor, no clocks, no cgroup. What could be left behind by a kill is a child,
 and the budget that it had reserved. The kernel ends the child with the daemon; the journal is for where it does not.
@@ -47,5 +53,13 @@ space that the Go runtime merely reserves.
 checks go on for years. The statistic is Page's CUSUM (1954) on the logarithm of the ratio, see Detector.
 
 2026-11-21: Nothing is rolled back because the daemon ends: that was the cause of outages elsewhere (OCPBUGS-13065).
+
+2026-11-22: Beside the ratio to the default, the time that the learned setting takes is watched (Rate): a new microcode or neighbour
+slows both. How much it scatters from check to check no interval of one check tells, so that is learned from the checks. Less than 5 %
+is no news, each condition of the host has a Rate of its own, and the consequence is a tune, never a rollback: the default is no
+better. On ten invented hosts 10,000 quiet checks each give no alarm, and a slowdown of both by a fifth is noticed by the fourth.
+
+2026-11-22: A child is run from /proc/self/exe. After an upgrade of the package the file is another build, with another kernel table;
+what it published was no answer to the daemon, which tuned for ever.
 */
 package daemon

@@ -66,6 +66,12 @@ func (d *Detector) Ratio() float64 {
 	return math.Exp(d.RisingSum / float64(d.Rising))
 }
 
+// sane reports whether a file could hold d.
+func (d *Detector) sane() bool {
+	return d != nil && d.Checks >= 0 && d.Rising >= 0 && d.Doubt >= 0 && d.Sum >= 0 && d.Sum <= driftLimit &&
+		math.Abs(d.Reference) < 100 && math.Abs(d.RisingSum) < 1e6
+}
+
 // halfWidth is half the width of an interval on the scale of logarithms; false where it is unbounded.
 func halfWidth(r tuner.Ratio) (float64, bool) {
 	if r.Low <= 0 || r.High < r.Low || r.Estimate <= 0 || r.High > 1e6 {

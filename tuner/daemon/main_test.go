@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/bitnet-autotune/bitnet-autotune/cuda/driver"
+	"github.com/bitnet-autotune/bitnet-autotune/cuda/sim"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
@@ -28,7 +29,7 @@ import (
 
 var (
 	chaos = flag.Int("chaos", 20, "how many times TestChaos kills something")
-	quiet = flag.Int("quiet", 1000, "how many quiet checks TestFalseAlarmsInTenThousandQuietChecks makes on each host, ten times as many on the ordinary one")
+	quiet = flag.Int("quiet", 1000, "how many quiet checks TestFalseAlarmsInTenThousandQuietChecks and TestFalseAlarmsOfRatesOnInventedHosts make on each host, the first ten times as many on the ordinary one")
 )
 
 // The test binary is the daemon and its children, too: the first argument says which.
@@ -55,7 +56,9 @@ var eaten [][]byte
 func childMain(kind string, args []string) int {
 	switch kind {
 	case "step":
-		return stepMain(args)
+		return stepMain(args, "cpu")
+	case "gpu": // a step on a host with a card
+		return stepMain(args, "auto", withCard)
 	case "crash":
 		fmt.Fprintln(os.Stderr, "some trouble")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // as the kernel does when there is no memory left
@@ -64,6 +67,17 @@ func childMain(kind string, args []string) int {
 		panic("some trouble")
 	case "hang":
 		select {}
+	case "hold": // the store, as a long step does
+		f, err := os.OpenFile(filepath.Join(args[0], "tune.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		}
+		if err != nil {
+			return 1
+		}
+		for {
+			time.Sleep(time.Hour)
+		}
 	case "babble":
 		fmt.Println("this is no certificate")
 		return 0
@@ -105,14 +119,17 @@ func (s simulated) Prepare(ctx context.Context, r target.Regime, a target.Arm) (
 	if a.Blocking.ChunkRows > 0 {
 		took = took * 100 / 105
 	}
+	if a.Threads == 0 { // on a GPU
+		took /= 5
+	}
 	return s.host.Arm(fmt.Sprintf("%s %+v", r, a), took), ctx.Err()
 }
 
 // openSimulated returns a tuner on a simulated host with four cores.
-func openSimulated(store string, seed uint64, pause time.Duration) (*tuner.Tuner, error) {
+func openSimulated(store string, seed uint64, pause time.Duration, change ...func(*tuner.Options)) (*tuner.Tuner, error) {
 	s := simulated{host: measuretest.New(seed, measuretest.Jitter(0.005)), pause: pause}
 	begin := time.Now()
-	return tuner.Open(tuner.Options{
+	opt := tuner.Options{
 		Store: store,
 		Host: &probe.Host{OS: "linux", Arch: "amd64", CPU: probe.CPU{
 			Model: "Simulated CPU", Vendor: "None", PhysicalCores: 4, LogicalCores: 4, UsableCores: 4, UsablePhysical: 4,
@@ -123,16 +140,31 @@ func openSimulated(store string, seed uint64, pause time.Duration) (*tuner.Tuner
 		Rig: func(context.Context, tuner.Problem, uint64) (tuner.Rig, error) {
 			return tuner.Rig{Target: s, Timer: s.host.Timer(seed)}, nil
 		},
-	})
+	}
+	for _, f := range change {
+		f(&opt)
+	}
+	return tuner.Open(opt)
 }
 
-func stepMain(args []string) int {
+// withCard gives a simulated host a GPU.
+func withCard(o *tuner.Options) {
+	o.CUDA = func() (*driver.Driver, error) {
+		m, err := sim.New(sim.Config{Devices: []sim.DeviceSpec{{Name: "Simulated GPU", TotalBytes: 24 << 30}}})
+		if err != nil {
+			return nil, err
+		}
+		return driver.Open(m.Table())
+	}
+}
+
+func stepMain(args []string, target string, change ...func(*tuner.Options)) int {
 	f := flag.NewFlagSet("step", flag.ContinueOnError)
 	name, budget, check := f.String("model", "", ""), f.Duration("budget", 0, ""), f.Bool("check", false, "")
 	if err := f.Parse(args[1:]); err != nil {
 		return 2
 	}
-	t, err := openSimulated(args[0], uint64(os.Getpid()), time.Millisecond)
+	t, err := openSimulated(args[0], uint64(os.Getpid()), time.Millisecond, change...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -141,7 +173,7 @@ func stepMain(args []string) int {
 	if *check {
 		result, err = t.Verify(context.Background(), *name, *budget)
 	} else {
-		result, err = t.Tune(context.Background(), *name, tuner.Budget{Time: *budget, Target: "cpu", Objective: tuner.ObjectiveDecode, Seed: uint64(os.Getpid())})
+		result, err = t.Tune(context.Background(), *name, tuner.Budget{Time: *budget, Target: target, Objective: tuner.ObjectiveDecode, Seed: uint64(os.Getpid())})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

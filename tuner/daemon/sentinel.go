@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -30,14 +32,17 @@ type sentinel struct {
 
 // saved is the part of a sentinel that outlives the daemon.
 type saved struct {
-	Config    string                      `json:"config"` // hash of what the detectors watch
+	Config    string                      `json:"config"` // what the detectors watch, see watched
 	Detectors map[target.Regime]*Detector `json:"detectors"`
-	Checks    int                         `json:"checks"`
-	Last      tuner.Ratio                 `json:"last_ratio"`
-	Next      time.Time                   `json:"next_check"`
-	Retune    string                      `json:"retune"` // why it is to be tuned anew; "" = it is not
-	Verdict   string                      `json:"verdict"`
-	Past      []Check                     `json:"past"`
+	// Rates are those of each regime under each condition of the host, whose name is conditionName's.
+	Rates      map[string]map[target.Regime]*Rate `json:"rates"`
+	Conditions map[string]string                  `json:"conditions"` // when they were last looked at
+	Checks     int                                `json:"checks"`
+	Last       tuner.Ratio                        `json:"last_ratio"`
+	Next       time.Time                          `json:"next_check"`
+	Retune     string                             `json:"retune"` // why it is to be tuned anew; "" = it is not
+	Verdict    string                             `json:"verdict"`
+	Past       []Check                            `json:"past"`
 }
 
 // sentinelName is the file of a store in which the checks of a model are kept. A model may be a path.
@@ -55,10 +60,63 @@ func (m *sentinel) load() error {
 	if err == nil {
 		err = json.Unmarshal(data, &m.saved)
 	}
+	if err == nil && !m.saved.sane() {
+		err = fmt.Errorf("%s: its figures cannot be", m.path)
+	}
 	if err != nil {
 		m.saved = saved{}
 	}
 	return err
+}
+
+// sane reports whether the daemon could have written s.
+func (s saved) sane() bool {
+	for _, d := range s.Detectors {
+		if !d.sane() {
+			return false
+		}
+	}
+	for _, rates := range s.Rates {
+		for _, r := range rates {
+			if !r.sane() {
+				return false
+			}
+		}
+	}
+	return s.Checks >= 0
+}
+
+// watched names what the detectors of a plan watch: a config with the run that certified it. The same config may be certified
+// again, at another ratio.
+func watched(plan tuner.Plan) string {
+	return fmt.Sprintf("%s measured %d", plan.Config.Hash(), plan.MeasuredAt.UnixNano())
+}
+
+// rate is that of a regime under a condition. Where there are too many conditions, all begin anew.
+func (s *saved) rate(condition string, r target.Regime) *Rate {
+	if s.Rates[condition] == nil {
+		if s.Rates == nil || len(s.Rates) >= mostConditions {
+			s.Rates = map[string]map[target.Regime]*Rate{}
+		}
+		s.Rates[condition] = map[target.Regime]*Rate{}
+	}
+	if s.Rates[condition][r] == nil {
+		s.Rates[condition][r] = new(Rate)
+	}
+	return s.Rates[condition][r]
+}
+
+// mostConditions bounds what is kept of one model; a host goes to and fro between two or three.
+const mostConditions = 8
+
+// conditionName is 16 hex digits that stand for the conditions of the host.
+func conditionName(facts map[string]string) string {
+	data, err := json.Marshal(facts) // sorts them
+	if err != nil {
+		panic("daemon: strings always marshal")
+	}
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%x", sum[:8])
 }
 
 func (m *sentinel) save() error {
@@ -79,7 +137,7 @@ type job struct {
 
 // next is the step that is due, if the mode allows one; else why there is none. The models take turns.
 func (d *Daemon) next(ctx context.Context) (*job, string) {
-	if d.opt.Mode != Tune && d.opt.Mode != Advise {
+	if d.opt.Mode != tuner.ModeTune && d.opt.Mode != tuner.ModeAdvise {
 		return nil, fmt.Sprintf("mode %s measures nothing", d.opt.Mode)
 	}
 	now := d.opt.Now()
@@ -108,6 +166,7 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 	}
 	plan, err := d.opt.Tuner.Plan(ctx, m.name)
 	if err != nil {
+		d.tell(warnLevel, m.name, "nothing can be done for it", err.Error())
 		return nil, time.Time{}
 	}
 	switch {
@@ -115,12 +174,12 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 		d.tell(infoLevel, m.name, "left alone", plan.Reason)
 		return nil, time.Time{}
 	case plan.Source != tuner.Measured || m.saved.Retune != "":
-		if d.opt.Mode == Advise {
+		if d.opt.Mode == tuner.ModeAdvise {
 			d.tell(infoLevel, m.name, "to be tuned", orElse(m.saved.Retune, plan.Reason))
 			return nil, time.Time{}
 		}
 		return &job{model: m, time: m.step, why: orElse(m.saved.Retune, plan.Reason)}, now
-	case m.saved.Config != plan.Config.Hash():
+	case m.saved.Config != watched(plan):
 		d.watch(ctx, m, plan)
 		return nil, m.saved.Next
 	case now.Before(m.saved.Next) && m.saved.Next.Sub(now) <= d.opt.Every:
@@ -138,7 +197,8 @@ func orElse(a, b string) string {
 
 // watch begins to watch the config that answers now.
 func (d *Daemon) watch(ctx context.Context, m *sentinel, plan tuner.Plan) {
-	m.saved.Config, m.saved.Detectors, m.saved.Checks, m.saved.Last = plan.Config.Hash(), map[target.Regime]*Detector{}, 0, tuner.Ratio{}
+	m.saved.Config, m.saved.Detectors, m.saved.Rates = watched(plan), map[target.Regime]*Detector{}, nil
+	m.saved.Checks, m.saved.Last = 0, tuner.Ratio{}
 	m.saved.Next = d.opt.Now().Add(d.opt.Every)
 	if len(plan.Recheck) > 0 {
 		m.saved.Next = d.opt.Now()
@@ -173,6 +233,9 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 	}
 	for _, watched := range m.saved.Detectors {
 		shown.Drift = max(shown.Drift, watched.Sum)
+	}
+	for _, rate := range m.saved.Rates[conditionName(m.saved.Conditions)] {
+		shown.Drift = max(shown.Drift, rate.Sum)
 	}
 	d.change(func(s *State) {
 		d.past[m.name] = slices.Clone(m.saved.Past)
@@ -210,18 +273,61 @@ func (d *Daemon) do(ctx context.Context, j job) {
 	j.time = min(j.time, reserved/cores)
 	memory := d.opt.Memory
 	if memory == 0 {
-		memory = host.Memory.AvailableBytes / 2
+		memory = memoryCap(host.Memory)
 	}
 	d.account(idle.Usage{Known: true})
 	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], fmt.Sprintf("%s: %s", j.model.name, j.why))
 	d.change(func(s *State) { s.Steps++ })
 	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check))
-	o := d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
+	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
+		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
+	})
 	if err := settle(o.cpu); err != nil {
 		d.tell(warnLevel, "", "the account of CPU time could not be written", err.Error())
 	}
 	d.took(ctx, j, o)
 	d.show(ctx, j.model)
+}
+
+// memoryCap is what a child may take where nobody says: half of what is available. Where that is not known, there is no cap.
+func memoryCap(m probe.Memory) uint64 {
+	if m.AvailableBytes == 0 {
+		return math.MaxInt64
+	}
+	return m.AvailableBytes / 2
+}
+
+// wantedEvery is how often to look whether an operator waits for the store.
+const wantedEvery = 100 * time.Millisecond
+
+// errWanted means that somebody else has something to measure on the store: an operator, who goes first.
+var errWanted = errors.New("another run wants the store")
+
+// unlessWanted runs a child that gives way to an operator's run.
+func (d *Daemon) unlessWanted(ctx context.Context, run func(context.Context) outcome) outcome {
+	ctx, stop := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		ticker := time.NewTicker(wantedEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if tuner.Wanted(d.opt.Store) {
+					stop(errWanted)
+				}
+			}
+		}
+	})
+	o := run(ctx)
+	if o.ending == cancelled && errors.Is(context.Cause(ctx), errWanted) {
+		o.ending, o.why = gaveWay, errWanted.Error()
+	}
+	stop(nil)
+	watch.Wait()
+	return o
 }
 
 // longestRetry is the longest pause after steps that failed.
@@ -239,7 +345,7 @@ func (d *Daemon) took(ctx context.Context, j job, o outcome) {
 		return
 	case o.ending == gaveWay:
 		d.change(func(s *State) { s.Aborted++ })
-		d.tell(infoLevel, m.name, "a step gave way to load", o.why)
+		d.tell(infoLevel, m.name, "a step gave way", o.why)
 		return
 	case o.ending != finished:
 		d.failed(m, fmt.Sprintf("a step %s", o.ending), o.why)
@@ -290,8 +396,15 @@ func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
 	if err != nil {
 		return err
 	}
-	d.watch(ctx, m, plan)
 	d.tell(infoLevel, m.name, fmt.Sprintf("%s: %.3f times the default", cert.Verdict, cert.Ratio.Estimate), plan.Reason)
+	switch plan.Source {
+	case tuner.Measured:
+		d.watch(ctx, m, plan)
+	case tuner.Pinned: // meanwhile
+	default: // and it would be tuned again at once, for ever
+		m.retry = d.opt.Now().Add(longestRetry)
+		d.tell(warnLevel, m.name, fmt.Sprintf("what was decided is not the answer; it is not tuned for %v", longestRetry), plan.Reason)
+	}
 	return nil
 }
 
@@ -314,25 +427,39 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 	for _, c := range v.Regimes {
 		if c.Verdict == tuner.Failed && c.Reason != "" { // wrong, or it cannot even be run
 			d.note(m, c)
-			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason))
+			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason), c.Regime)
 			return nil
 		}
 		watched := m.saved.Detectors[c.Regime]
 		alarm := watched != nil && watched.Add(c.Ratio)
 		d.note(m, c)
-		if watched == nil {
-			continue
-		}
 		if alarm {
 			d.drifted(ctx, m, c.Regime, *watched)
 			return nil
 		}
-		if watched.Sum > driftLimit/3 {
+		if watched != nil && watched.Sum > driftLimit/3 {
+			every = d.opt.Every / soon
+		}
+		rate := m.saved.rate(conditionName(m.saved.Conditions), c.Regime)
+		if rate.Add(c.LearnedNs) {
+			d.slowed(m, c.Regime, rate)
+			return nil
+		}
+		if rate.Sum > driftLimit/3 {
 			every = d.opt.Every / soon
 		}
 	}
 	m.saved.Next = d.opt.Now().Add(every)
 	return nil
+}
+
+// slowed has a model tuned anew that takes longer than usual under the same conditions, as does the default: another config may
+// be the best now. It is no reason to take it back.
+func (d *Daemon) slowed(m *sentinel, r target.Regime, rate *Rate) {
+	why := fmt.Sprintf("%s has taken %.2f times as long as usual over the last %d checks, under the same conditions, and so does the default", r, rate.Slower(), rate.Rising)
+	*rate = Rate{} // this is what is usual from now on
+	m.saved.Config, m.saved.Retune = "", why
+	d.tell(warnLevel, m.name, "to be tuned anew", why)
 }
 
 // drifted tunes anew what is still better than the default, and takes back what is not.
@@ -347,14 +474,15 @@ func (d *Daemon) drifted(ctx context.Context, m *sentinel, r target.Regime, watc
 	d.tell(warnLevel, m.name, "to be tuned anew", why)
 }
 
-// takeBack makes the config answer that was certified before, and has the model tuned anew.
-func (d *Daemon) takeBack(ctx context.Context, m *sentinel, why string) {
+// takeBack makes the config answer that was certified before, and has the model tuned anew. wrong are the regimes whose setting
+// is not to be used any more in any config.
+func (d *Daemon) takeBack(ctx context.Context, m *sentinel, why string, wrong ...target.Regime) {
 	m.saved.Next = d.opt.Now().Add(d.opt.Every)
-	if d.opt.Mode != Tune {
+	if d.opt.Mode != tuner.ModeTune {
 		d.tell(warnLevel, m.name, "it should be rolled back", why)
 		return
 	}
-	plan, err := d.opt.Tuner.Rollback(ctx, m.name, "the sentinel", why)
+	plan, err := d.opt.Tuner.Rollback(ctx, m.name, "the sentinel", why, wrong...)
 	if err != nil {
 		d.tell(errorLevel, m.name, "it could not be rolled back: "+err.Error(), why)
 	} else {

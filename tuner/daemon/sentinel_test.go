@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestWrongResultsAreTakenBackAtOnce(t *testing.T) {
 }
 
 func TestAdviseChangesNothing(t *testing.T) {
-	d, m := tuned(t, func(o *Options) { o.Mode = Advise })
+	d, m := tuned(t, func(o *Options) { o.Mode = tuner.ModeAdvise })
 	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
 	checks(t, d, m, 0.8, 100)
 	if after, _ := d.opt.Tuner.Plan(t.Context(), anyModel); after.Config.Hash() != before.Config.Hash() {
@@ -122,18 +123,34 @@ func TestAdviseChangesNothing(t *testing.T) {
 }
 
 func TestChangedConditionsScheduleACheck(t *testing.T) {
-	d, m := tuned(t, nil)
-	facts := map[string]string{"governor": "performance", "quota": "2"}
-	d.notice(t.Context(), facts)
-	d.opt.Conditions = func(context.Context) (map[string]string, error) {
-		return map[string]string{"governor": "powersave", "quota": "2"}, nil
+	governor := "performance"
+	d, m := tuned(t, func(o *Options) {
+		o.Conditions = func(context.Context) (map[string]string, error) {
+			return map[string]string{"governor": governor, "quota": "2"}, nil
+		}
+	})
+	d.notice(t.Context())
+	if j, _ := d.want(t.Context(), m); j != nil {
+		t.Fatalf("the daemon wants %+v at once", j)
 	}
-	d.notice(t.Context(), facts)
-	if e, ok := said(d.State(), "checked again"); !ok || e.Why != "governor was performance and is powersave" {
-		t.Errorf("%+v", d.State().Events)
+	again, err := New(d.opt) // it changes while no daemon runs
+	if err != nil {
+		t.Fatal(err)
 	}
-	if j, _ := d.want(t.Context(), m); j == nil || !j.check {
-		t.Errorf("the daemon wants %+v, want a check", j)
+	governor = "powersave"
+	for name, d := range map[string]*Daemon{"the same daemon": d, "the next daemon": again} {
+		m := d.models[0]
+		if err := m.load(); err != nil {
+			t.Fatal(name, err)
+		}
+		m.saved.Conditions = map[string]string{"governor": "performance", "quota": "2"}
+		d.notice(t.Context())
+		if e, ok := said(d.State(), "checked again"); !ok || e.Why != "governor was performance and is powersave" {
+			t.Errorf("%s: %+v", name, d.State().Events)
+		}
+		if j, _ := d.want(t.Context(), m); j == nil || !j.check {
+			t.Errorf("%s wants %+v, want a check", name, j)
+		}
 	}
 }
 
@@ -152,5 +169,112 @@ func TestChecksGoOnAfterARestart(t *testing.T) {
 	}
 	if n := checks(t, again, again.models[0], 0.84, 100); n > 2 {
 		t.Errorf("noticed by check %d after the restart, want 2: one was before it", n)
+	}
+}
+
+// timed is what a check prints that took so long in decode, and found the ratio of the certificate.
+func timed(ns float64) []byte {
+	data, _ := json.Marshal(tuner.Verification{Verdict: tuner.Confirmed, Regimes: []tuner.RegimeCheck{{
+		Regime: target.Decode, Verdict: tuner.Confirmed, LearnedNs: ns, Ratio: tuner.Ratio{Estimate: 1.05, Low: 1.03, High: 1.07, Confidence: 0.99},
+	}}})
+	return data
+}
+
+// Both settings become slower together. The config stays and is tuned anew, with one line; and what it takes under another
+// condition of the host is no news.
+func TestSlowerThanUsualIsTunedAnew(t *testing.T) {
+	d, m := tuned(t, nil)
+	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
+	feed := func(ns float64, times int) {
+		t.Helper()
+		for range times {
+			if err := d.checked(t.Context(), m, timed(ns)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	feed(1e7, 20)
+	m.saved.Conditions = map[string]string{"governor": "powersave"}
+	feed(1.25e7, 20)
+	m.saved.Conditions = nil
+	feed(1e7, 20)
+	if m.saved.Retune != "" || len(d.State().Events) > 0 {
+		t.Fatalf("to be tuned because %q: %+v", m.saved.Retune, d.State().Events)
+	}
+	feed(1.25e7, 3)
+	if !strings.Contains(m.saved.Retune, "decode has taken 1.25 times as long as usual over the last 3 checks") {
+		t.Errorf("to be tuned because %q", m.saved.Retune)
+	}
+	if events := d.State().Events; len(events) != 1 || events[0].What != "to be tuned anew" {
+		t.Errorf("%+v, want one line", events)
+	}
+	after, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
+	if j, _ := d.want(t.Context(), m); j == nil || j.check || after.Config.Hash() != before.Config.Hash() {
+		t.Errorf("the daemon wants %+v, and %s answers, want a tune and %s as before", j, after.Config.Hash(), before.Config.Hash())
+	}
+}
+
+// A file that no daemon wrote is not believed, and no reason to die.
+func TestSentinelFileThatCannotBe(t *testing.T) {
+	for _, text := range []string{
+		`{"detectors":{"decode":null}}`, `{"detectors":{"decode":{"sum":1e300}}}`, `{"detectors":{"decode":{"doubt":-1}}}`, `{"detectors":{"decode":{"reference":1e9}}}`,
+		`{"rates":{"x":{"decode":null}}}`, `{"rates":{"x":{"decode":{"checks":-5}}}}`, `{"rates":{"x":{"decode":{"sum":99}}}}`, `{"checks":-1}`, `[]`, `{`, "\x00",
+	} {
+		opt := quick(t.TempDir())
+		opt.Tuner = opened(t, opt.Store)
+		d, err := New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := d.models[0]
+		if err := os.WriteFile(m.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.load(); err == nil {
+			t.Errorf("%s is believed", text)
+		}
+		d.show(t.Context(), m)
+	}
+}
+
+// The same config, certified again at another ratio, is watched by that ratio.
+func TestCertifiedAgainIsWatchedAnew(t *testing.T) {
+	d, m := tuned(t, nil)
+	checks(t, d, m, 1.04, 5)
+	m.saved.Detectors[target.Decode].Reference = 0.7 // as of another certificate
+	if _, err := d.opt.Tuner.Tune(t.Context(), anyModel, tuner.Budget{Time: 20 * time.Second, Target: "cpu", Objective: tuner.ObjectiveDecode, Seed: 2}); err != nil {
+		t.Fatal(err)
+	}
+	d.want(t.Context(), m)
+	if got := m.saved.Detectors[target.Decode]; got == nil || got.Reference > 0.1 {
+		t.Errorf("after it was certified again it watches %+v", got)
+	}
+}
+
+// A child that says it decided, where nothing of it answers, is not started again at once.
+func TestDecidedButNoAnswerIsNotTunedForEver(t *testing.T) {
+	opt := quick(t.TempDir())
+	opt.Tuner = opened(t, opt.Store)
+	d, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := d.models[0]
+	if err := d.tuned(t.Context(), m, []byte(`{"verdict":"KEEP_DEFAULT"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if j, when := d.want(t.Context(), m); j != nil || time.Until(when) < longestRetry/2 {
+		t.Errorf("the daemon wants %+v, next at %v", j, when)
+	}
+	if e, ok := said(d.State(), "is not the answer"); !ok || e.Why == "" {
+		t.Errorf("%+v", d.State().Events)
+	}
+}
+
+func TestAModelNamedTwiceIsRefused(t *testing.T) {
+	opt := quick(t.TempDir())
+	opt.Tuner, opt.Models = opened(t, opt.Store), []string{anyModel, anyModel}
+	if _, err := New(opt); err == nil || !strings.Contains(err.Error(), "named twice") {
+		t.Errorf("%v, want that it is named twice", err)
 	}
 }

@@ -27,7 +27,7 @@ func Phases() []Phase { return []Phase{Waiting, Measuring, Checking, Stopped} }
 type State struct {
 	At      time.Time    `json:"at"`
 	Started time.Time    `json:"started"`
-	Mode    Mode         `json:"mode"`
+	Mode    tuner.Mode   `json:"mode"`
 	Phase   Phase        `json:"phase"`
 	Reason  string       `json:"reason"` // why it waits, or what it measures
 	Host    idle.Usage   `json:"host"`   // what others did lately

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
@@ -28,6 +31,7 @@ type Certificate struct {
 	NoiseFloor float64           `json:"noise_floor"`   // gain that the default shows over itself from one process to the next; 0 unknown
 	Searches   int               `json:"search_starts"` // processes before the duel
 	Starts     int               `json:"starts"`        // processes in all
+	Known      int               `json:"known"`         // processes of earlier sessions that were taken over
 	Failed     int               `json:"failed"`
 	Censored   int               `json:"censored"`
 	Stopped    string            `json:"stopped"` // why the search ended
@@ -41,6 +45,7 @@ type Certificate struct {
 	Curves     []Curve           `json:"curves"`
 	Runs       []Measured        `json:"runs"`
 	Note       string            `json:"note"`
+	Doubts     []string          `json:"doubts"` // why its figures may mislead
 }
 
 // Figure is a setting with its rate.
@@ -64,10 +69,12 @@ type Curve struct {
 	Points []Point `json:"points"`
 }
 
-// Point is a value with its rate over the default's.
+// Point is a value with its rate over the default's, and the 95 % interval of that; Low and High are 0 where there is none.
 type Point struct {
 	Value string  `json:"value"`
 	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 	Runs  int     `json:"runs"`
 }
 
@@ -97,7 +104,7 @@ func (s *session) duel(ctx context.Context) *duelled {
 		if pair >= leastPairs && s.decided(d) {
 			break
 		}
-		if s.end.Sub(s.now()) < 2*s.usual() {
+		if s.end.Sub(s.now()) < s.pair() {
 			break
 		}
 		first, second := standard, s.best
@@ -184,18 +191,16 @@ func (d *duelled) ratio(logs []float64) Ratio {
 // noiseFloor is the gain that the default shows over itself: the interval over the differences of its successive runs, two
 // by two, in the search.
 func (s *session) noiseFloor() float64 {
-	var costs, logs []float64
+	var logs []float64
+	var before Measured
 	for _, m := range s.planned {
-		if len(m.Setting) == 0 && m.Status == OK {
-			var request float64
-			for _, r := range s.what.Regimes {
-				request += r.Units * m.cost(r.Name)
-			}
-			costs = append(costs, request)
+		if !m.isDefault() {
+			continue
 		}
-	}
-	for i := range costs[:max(0, len(costs)-1)] {
-		logs = append(logs, math.Log(costs[i]/costs[i+1]))
+		if before.costs != nil && before.Session == m.Session {
+			logs = append(logs, math.Log(s.request(before)/s.request(m)))
+		}
+		before = m
 	}
 	_, low, high := measure.Estimate(logs, duelConfidence)
 	if math.IsInf(high, 1) {
@@ -204,12 +209,20 @@ func (s *session) noiseFloor() float64 {
 	return math.Expm1(max(-low, high) / 2) // successive differences share a run: their spread is that of two
 }
 
+// request is what a request takes with a process that measured all regimes.
+func (s *session) request(m Measured) (ns float64) {
+	for _, r := range s.what.Regimes {
+		ns += r.Units * m.cost(r.Name)
+	}
+	return ns
+}
+
 func (s *session) certificate(d *duelled) *Certificate {
 	c := &Certificate{
 		Verdict: measure.Inconclusive, Default: map[string]Figure{}, Best: map[string]Figure{}, Closest: s.best, Regimes: map[string]Ratio{},
-		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Stopped: orDefault(s.stopped, "nothing left to try"),
+		NoiseFloor: s.noiseFloor(), Starts: len(s.runs), Known: s.known, Stopped: orDefault(s.stopped, "nothing left to try"),
 		Elapsed: s.now().Sub(s.begun).Seconds(), Budget: s.opt.Budget.Seconds(), Facts: orMake(&s.what.Facts), Own: s.standby, Knobs: s.what.Knobs, Left: s.what.Left,
-		Curves: s.curves(), Runs: s.related(), Note: s.what.Note,
+		Curves: s.curves(), Runs: s.related(), Note: s.what.Note, Doubts: []string{},
 	}
 	for _, m := range s.runs {
 		if m.Phase != "duel" {
@@ -230,11 +243,14 @@ func (s *session) certificate(d *duelled) *Certificate {
 		return c
 	}
 	c.Pairs = len(d.request)
+	if doubt := s.clockDoubt(); doubt != "" {
+		c.Doubts = append(c.Doubts, doubt)
+	}
 	switch {
 	case c.Pairs > 0:
 		c.Verdict, c.Ratio = s.verdict(d), d.ratio(d.request)
-	case s.best.isDefault() && s.through:
-		c.Verdict = measure.Keep // nothing gained
+	case s.best.isDefault() && (s.through || s.threaded && s.enough):
+		c.Verdict = measure.Keep // nothing gained in as many processes as may run
 	}
 	for _, r := range s.regimes() {
 		c.Regimes[r] = d.ratio(d.regimes[r])
@@ -247,25 +263,52 @@ func (s *session) certificate(d *duelled) *Certificate {
 	return c
 }
 
-// related are all processes, those of the search with what they cost beside the default.
+// related are all processes of this session, those of the search with what they cost beside the default.
 func (s *session) related() []Measured {
-	planned := 0
+	planned := s.known
 	for i := range s.runs {
 		m := &s.runs[i]
-		if m.Phase == "duel" || m.Cold {
-			continue
+		if m.Phase != "duel" && !m.Cold {
+			m.Relative = s.relative(planned)
+			planned++
 		}
-		for _, r := range m.Regimes {
-			if control, ok := s.control(r, planned); ok && m.Status == OK {
-				if m.Relative == nil {
-					m.Relative = map[string]float64{}
-				}
-				m.Relative[r] = m.cost(r) / math.Exp(control)
-			}
-		}
-		planned++
 	}
 	return s.runs
+}
+
+// clockDoubt says if the clock does not confirm what the plan's figures say: its processes have to end sooner, too, by half of
+// what is claimed at the least, each time of loading beyond the default's left aside.
+func (s *session) clockDoubt() string {
+	said, took := map[bool][]float64{}, map[bool][]float64{} // ns of a process, by whether it is the default's
+	for _, m := range s.runs {
+		if m.Phase != "duel" || m.Status != OK {
+			continue
+		}
+		if m.Loading == 0 { // it is not known what a process measures
+			return ""
+		}
+		said[m.isDefault()] = append(said[m.isDefault()], float64(m.Elapsed-m.Loading))
+		took[m.isDefault()] = append(took[m.isDefault()], float64(m.Elapsed))
+	}
+	if len(said[true]) < leastPairs || len(said[false]) < leastPairs {
+		return ""
+	}
+	processes := float64(len(said[false])) / float64(len(said[true]))
+	load := median(took[true]) - median(said[true])
+	claimed := median(said[true]) - processes*mean(said[false])
+	saved := median(took[true]) - processes*(mean(took[false])-load) - load
+	if claimed < median(took[true])/10 || saved > claimed/2 {
+		return ""
+	}
+	return fmt.Sprintf("by the engine's figures the plan saves %.3g s of a process's %.3g s, by the clock %.3g s: it takes longer to load, or its figures are not to be trusted",
+		claimed/1e9, median(took[true])/1e9, max(0, saved)/1e9)
+}
+
+func mean(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v / float64(len(list))
+	}
+	return sum
 }
 
 func (p Plan) isDefault() bool {
@@ -305,11 +348,45 @@ func (s *session) curves() []Curve {
 			for i, v := range k.Values {
 				setting := s.alone(k, i)
 				if log, ok := s.ratio(r, setting); ok {
-					c.Points = append(c.Points, Point{Value: v, Ratio: math.Exp(-log), Runs: s.times(r, setting)})
+					c.Points = append(c.Points, s.point(r, v, setting, log))
 				}
+			}
+			if own := s.standby[k.Name]; own != "" && !slices.Contains(k.Values, own) {
+				c.Points = append(c.Points, s.point(r, own, nil, 0))
 			}
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// point is a value of a curve.
+func (s *session) point(regime, value string, setting Setting, log float64) Point {
+	p := Point{Value: value, Ratio: math.Exp(-log), Runs: s.times(regime, setting)}
+	if doubt := s.doubtOf(regime, p.Runs); len(setting) > 0 && doubt > 0 {
+		p.Low, p.High = math.Exp(-log-doubt), math.Exp(-log+doubt)
+	}
+	return p
+}
+
+// doubtOf is how far the logarithm of a ratio over so many processes may be from the truth, at 95 %: by how much the default's
+// processes differ from one to the next (von Neumann, 1941), which drift hardly widens. 0 is unknown.
+func (s *session) doubtOf(regime string, runs int) float64 {
+	var squares, n float64
+	var before Measured
+	for _, m := range s.planned {
+		if !m.isDefault() || m.cost(regime) == 0 {
+			continue
+		}
+		if before.costs != nil && before.Session == m.Session {
+			squares += math.Pow(math.Log(m.cost(regime)/before.cost(regime)), 2)
+			n++
+		}
+		before = m
+	}
+	if n < 2 {
+		return 0
+	}
+	deviation := math.Sqrt(squares / n / 2)
+	return distuv.StudentsT{Sigma: 1, Nu: n}.Quantile(1-(1-duelConfidence)/2) * deviation * math.Sqrt(1/float64(runs)+1/float64(controls))
 }

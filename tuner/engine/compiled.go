@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -31,15 +32,15 @@ type Compiled struct {
 	broken map[string]Outcome // builds that failed
 }
 
-// defined is a knob in the header.
-type defined struct {
+// macroKnob is a knob in the header.
+type macroKnob struct {
 	macro  string
 	values []string
 }
 
 // compiledKnobs are the blockings of bitnet.cpp's I2_S product, by the name of the knob. The values are those that its
 // authors tuned over (README of bitnet.cpp, src): more rows than 32 leave no registers.
-var compiledKnobs = map[string]defined{
+var compiledKnobs = map[string]macroKnob{
 	"gemm-row-block": {"ROW_BLOCK_SIZE", []string{"2", "4", "8", "16", "32"}},
 	"gemm-col-block": {"COL_BLOCK_SIZE", []string{"32", "64", "128", "256", "512", "1024"}},
 	"gemm-parallel":  {"PARALLEL_SIZE", []string{"2", "4", "8"}},
@@ -64,11 +65,17 @@ func defineLine(macro string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^([ \t]*#[ \t]*define[ \t]+` + macro + `[ \t]+)(\d+)`)
 }
 
+// actParallel is in a header of a bitnet.cpp that can have its weights in two orders.
+var actParallel = regexp.MustCompile(`\bACT_PARALLEL\b`)
+
 // asideSuffix is that of the copy of the original header, which is there while another one is in its place.
 const asideSuffix = ".autotune-original"
 
 // Describe implements Engine: the knobs of the program and, after them, those of the header.
 func (e *Compiled) Describe(ctx context.Context) (Description, error) {
+	if file, err := filepath.EvalSymlinks(e.Header); err == nil {
+		e.Header = file // a link stays one
+	}
 	if err := e.putBack(); err != nil {
 		return Description{}, err
 	}
@@ -80,16 +87,18 @@ func (e *Compiled) Describe(ctx context.Context) (Description, error) {
 	if err != nil {
 		return d, fmt.Errorf("engine: gemm-config: %w", err)
 	}
-	found := 0
+	found, own := 0, defines(string(text), runtime.GOARCH)
 	for _, name := range slices.Sorted(maps.Keys(compiledKnobs)) {
 		k := compiledKnobs[name]
-		m := defineLine(k.macro).FindSubmatch(text)
-		if m == nil {
+		if !defineLine(k.macro).Match(text) {
 			d.Left = append(d.Left, fmt.Sprintf("%s: %s is not defined in %s", name, k.macro, e.Header))
 			continue
 		}
 		found++
-		d.Knobs = append(d.Knobs, Knob{Name: name, Values: k.values, Stage: Others, Ordered: true, Own: string(m[2])})
+		d.Knobs = append(d.Knobs, Knob{Name: name, Values: k.values, Stage: Others, Ordered: true, Own: own[k.macro]})
+	}
+	if actParallel.Match(text) {
+		d.Left = append(d.Left, "ACT_PARALLEL: I2_S weights lie in the file as the build that wrote it had it, and another build answers wrongly with them")
 	}
 	if found == 0 {
 		return d, fmt.Errorf("engine: gemm-config: %s defines none of ROW_BLOCK_SIZE, COL_BLOCK_SIZE and PARALLEL_SIZE as a number", e.Header)

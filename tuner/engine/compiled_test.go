@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,31 @@ func TestAHeaderLeftByAKilledRunIsPutBack(t *testing.T) {
 	}
 	original(t, e)
 	last := d.Knobs[len(d.Knobs)-1]
-	if last.Name != "gemm-row-block" || last.Own != "4" {
-		t.Errorf("the last knob is %s, the engine's own %s: want gemm-row-block and 4", last.Name, last.Own)
+	own := map[string]string{"amd64": "4", "arm64": "8"}[runtime.GOARCH]
+	if last.Name != "gemm-row-block" || last.Own != own {
+		t.Errorf("the last knob is %s, the engine's own %s: want gemm-row-block and %s", last.Name, last.Own, own)
 	}
+	if left := strings.Join(d.Left, "\n"); !strings.Contains(left, "ACT_PARALLEL: I2_S weights lie in the file") {
+		t.Errorf("left out %q: want why ACT_PARALLEL is", left)
+	}
+}
+
+func TestALinkToTheHeaderStaysOne(t *testing.T) {
+	e, builds := compiled(t, goodBuild)
+	file := e.Header
+	e.Header = filepath.Join(t.TempDir(), "link.h")
+	if err := os.Symlink(file, e.Header); err != nil {
+		t.Fatal(err)
+	}
+	link := e.Header
+	if _, err := e.Describe(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if o := e.Run(context.Background(), engine.Setting{"gemm-row-block": "16"}, []string{engine.Decode}, time.Minute); o.Status != engine.OK || builds() != 1 {
+		t.Fatalf("%s: %s, %d builds", o.Status, o.Note, builds())
+	}
+	if target, err := os.Readlink(link); err != nil || target != file {
+		t.Errorf("the link is %q (%v), want one to %s", target, err, file)
+	}
+	original(t, e)
 }

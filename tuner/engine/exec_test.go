@@ -154,3 +154,28 @@ func TestTheExamplesRun(t *testing.T) {
 		})
 	}
 }
+
+// TestTheBenchmarkOfBitnetCPP runs the documented spec with a python3 that does what e2e_benchmark.py does: it prints the table
+// of llama-bench and fails, whatever happened.
+func TestTheBenchmarkOfBitnetCPP(t *testing.T) {
+	table, err := filepath.Abs(filepath.Join("testdata", "output", "llama.cpp-b3889.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "python3"), []byte("#!/bin/sh\nwhile [ \"$1\" != --threads ]; do shift; done\n[ \"$2\" = 4 ] || cat '"+table+"'\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	s, err := engine.ReadSpec(filepath.Join("testdata", "spec", "e2e_benchmark.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, rate := &engine.Exec{Spec: s}, 1.3
+	if d := cmp.Diff([]float64{1e9 / rate}, e.Run(context.Background(), nil, nil, time.Minute).Samples[engine.FigureRegime]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if o := e.Run(context.Background(), engine.Setting{"threads": "4"}, nil, time.Minute); o.Status != engine.Garbage {
+		t.Errorf("a benchmark that prints nothing: %s, want %s", o.Status, engine.Garbage)
+	}
+}

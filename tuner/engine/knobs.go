@@ -14,75 +14,83 @@ type Limits struct {
 	Cores     int      // usable threads
 	Masks     []string // CPU masks worth trying, hexadecimal; nil = none
 	NUMANodes int
-	GPUs      int
 	Layers    int // of the model; 0 unknown
 	// ModelBytes and MemoryBytes say whether the model fits without being mapped; 0 unknown.
 	ModelBytes, MemoryBytes uint64
 	Prompt                  int // tokens: a larger batch than the prompt changes nothing
-	// Allow names knobs that change what the model answers, for which somebody has to ask: cache-type-k, cache-type-v.
+	// Allow names knobs for which somebody has to ask: cache-type-k and cache-type-v, which change what the model answers, and
+	// prio, which takes the CPU from everything else.
 	Allow []string
+
+	gpus   int  // that the program can use, by its own word
+	openMP bool // its threads wait in OpenMP
 }
 
 // known is a flag of the llama.cpp family that is worth trying.
 type known struct {
-	name    string
-	knob    Knob // what is the same everywhere
-	quality bool // it changes what the model answers: only if allowed
-	values  func(Flag, Limits) []string
-	why     string // why there are no values
+	name   string
+	knob   Knob   // what is the same everywhere
+	asked  string // why it is tried only if it is allowed by name
+	values func(Flag, Limits) []string
+	why    string // why there are no values
 }
+
+// Why somebody has to ask for a knob.
+const (
+	changesAnswers = "it changes what the model answers"
+	// From 1 on llama.cpp runs its threads under SCHED_FIFO: on all cores, nothing else gets a turn.
+	realTime = "it takes the CPU from everything else, under real-time scheduling"
+)
 
 // knownFlags is the one list of flags, in the order in which they are tried.
 var knownFlags = []known{
 	{name: "threads", knob: Knob{Stage: Threads, Ordered: true, Fact: "n_threads"}, values: threadCounts, why: "only one thread may be used"},
 	{name: "ubatch-size", knob: Knob{Stage: Batch, Ordered: true, Fact: "n_ubatch", Regimes: []string{Prefill}, Beside: "batch-size"}, values: microBatches, why: "the prompt is one batch whatever it is"},
 	{name: "batch-size", knob: Knob{Stage: Batch, Ordered: true, Fact: "n_batch", Regimes: []string{Prefill}}, values: logicalBatches, why: "the engine's own holds the prompt, and a smaller one only cuts ubatch-size"},
-	{name: "flash-attn", knob: Knob{Stage: Others, Fact: "flash_attn", Rounding: true}, values: choices("0", "1", "off", "on"), why: "its values are not known"},
+	{name: "flash-attn", knob: Knob{Stage: Others, Fact: "flash_attn", Rounding: true}, values: flashAttention, why: "its values are not known"},
 	{name: "run-time-repack", knob: Knob{Stage: Others, Fact: "repack", Rounding: true}, values: choices("0", "1"), why: "its values are not known"},
-	{name: "n-gpu-layers", knob: Knob{Stage: Others, Ordered: true, Fact: "n_gpu_layers", Rounding: true}, values: gpuLayers, why: "no GPU"},
+	{name: "n-gpu-layers", knob: Knob{Stage: Others, Ordered: true, Fact: "n_gpu_layers", Rounding: true}, values: gpuLayers, why: "the program lists no GPU"},
 	{name: "mmap", knob: Knob{Stage: Others, Fact: "use_mmap"}, values: unmapped("0", "1"), why: "the model does not fit into memory without it"},
-	{name: "load-mode", knob: Knob{Stage: Others, Fact: "load_mode"}, values: unmapped("none", "mmap"), why: "the model does not fit into memory without mmap"},
+	{name: "load-mode", knob: Knob{Stage: Others, Fact: "load_mode"}, values: unmapped("none"), why: "the model does not fit into memory without mmap"},
 	{name: "transparent-huge-pages", knob: Knob{Stage: Others}, values: choices("0", "1"), why: "its values are not known"},
-	{name: "poll", knob: Knob{Stage: Others, Ordered: true, Fact: "poll", Regimes: []string{Decode}}, values: fixed("0", "50", "100"), why: "its values are not known"},
-	{name: "cpu-strict", knob: Knob{Stage: Others, Fact: "cpu_strict"}, values: choices("0", "1"), why: "its values are not known"},
+	{name: "poll", knob: Knob{Stage: Others, Ordered: true, Fact: "poll", Regimes: []string{Decode}}, values: polls, why: "the program's threads wait in OpenMP, which does not heed it"},
 	{name: "cpu-mask", knob: Knob{Stage: Others, Fact: "cpu_mask"}, values: func(_ Flag, l Limits) []string { return l.Masks }, why: "no set of cores is worth trying here"},
-	{name: "prio", knob: Knob{Stage: Others, Ordered: true}, values: choices("0", "2"), why: "its values are not known"}, // 3 is real time, which can stop a machine
+	{name: "prio", knob: Knob{Stage: Others, Ordered: true}, asked: realTime, values: choices("0", "1"), why: "its values are not known"},
 	{name: "numa", knob: Knob{Stage: Others}, values: numaModes, why: "one NUMA node"},
-	{name: "cache-type-k", knob: Knob{Stage: Others, Fact: "type_k"}, quality: true, values: fixed("f16", "q8_0")},
-	{name: "cache-type-v", knob: Knob{Stage: Others, Fact: "type_v"}, quality: true, values: fixed("f16", "q8_0")},
+	{name: "cache-type-k", knob: Knob{Stage: Others, Fact: "type_k"}, asked: changesAnswers, values: fixed("f16", "q8_0")},
+	{name: "cache-type-v", knob: Knob{Stage: Others, Fact: "type_v"}, asked: changesAnswers, values: fixed("f16", "q8_0")},
 }
 
 // Knobs are the flags of a help text that may be tried within limits, and why others are left out. An Allow that names no
 // flag of the help is an error: nobody should believe that something was tried which was not.
 func Knobs(h Help, l Limits) (knobs []Knob, left []string, err error) {
 	for _, name := range l.Allow {
-		if i := slices.IndexFunc(knownFlags, func(k known) bool { return k.name == name }); i < 0 || !knownFlags[i].quality || !h.Has(name) {
-			return nil, nil, fmt.Errorf("engine: allow %q: one of %v that the engine's help lists", name, qualityFlags())
+		if !slices.Contains(askedFlags(), name) || !h.Has(name) {
+			return nil, nil, fmt.Errorf("engine: allow %q: one of %v that the engine's help lists", name, askedFlags())
 		}
 	}
 	for _, k := range knownFlags {
 		if !h.Has(k.name) {
 			continue
 		}
-		if k.quality && !slices.Contains(l.Allow, k.name) {
-			left = append(left, k.name+": it changes what the model answers and was not asked for")
-			continue
-		}
-		values := k.values(h[k.name], l)
-		if len(values) < 2 && !(k.name == "cpu-mask" && len(values) == 1) {
-			left = append(left, k.name+": "+k.why)
+		if k.asked != "" && !slices.Contains(l.Allow, k.name) {
+			left = append(left, k.name+": "+k.asked+" and was not asked for")
 			continue
 		}
 		knob := k.knob
-		knob.Name, knob.Values, knob.Own = k.name, values, h[k.name].Default
+		knob.Name, knob.Values, knob.Own = k.name, k.values(h[k.name], l), h[k.name].Default
+		if !slices.ContainsFunc(knob.Values, func(v string) bool { return v != knob.Own }) {
+			left = append(left, k.name+": "+k.why)
+			continue
+		}
 		knobs = append(knobs, knob)
 	}
 	return knobs, left, nil
 }
 
-func qualityFlags() (names []string) {
+func askedFlags() (names []string) {
 	for _, k := range knownFlags {
-		if k.quality {
+		if k.asked != "" {
 			names = append(names, k.name)
 		}
 	}
@@ -90,19 +98,19 @@ func qualityFlags() (names []string) {
 }
 
 // plainValue is a value that a shell, an editor and a reader take for what it is.
-var plainValue = regexp.MustCompile(`^[0-9a-z_]{1,20}$`)
+var plainValue = regexp.MustCompile(`^-?[0-9a-z_]{1,20}$`)
 
 // Foreign reports what in a plan for an engine of the llama.cpp family nobody should be shown as a proposal: a knob that is not
-// known or that changes what the model answers, a value that is no plain word. What is possible on a host is for Check to say.
+// known or that is tried only if asked for, a value that is no plain word. What is possible on a host is for Check to say.
 func (p Plan) Foreign() error {
 	for _, regime := range slices.Sorted(maps.Keys(p)) {
 		if regime != Decode && regime != Prefill {
 			return fmt.Errorf("%w: %q: want %s or %s", ErrUnfit, regime, Decode, Prefill)
 		}
 		for _, name := range slices.Sorted(maps.Keys(p[regime])) {
-			i := slices.IndexFunc(knownFlags, func(k known) bool { return k.name == name && !k.quality })
+			i := slices.IndexFunc(knownFlags, func(k known) bool { return k.name == name && k.asked == "" })
 			if _, compiled := compiledKnobs[name]; i < 0 && !compiled {
-				return fmt.Errorf("%w: %s: %q: no knob that is known, or one that changes what the model answers", ErrUnfit, regime, name)
+				return fmt.Errorf("%w: %s: %q: no knob that is known, or one that somebody has to ask for", ErrUnfit, regime, name)
 			}
 			if value := p[regime][name]; !plainValue.MatchString(value) {
 				return fmt.Errorf("%w: %s: %s %q: want %s", ErrUnfit, regime, name, value, plainValue)
@@ -121,7 +129,12 @@ func threadCounts(_ Flag, l Limits) (values []string) {
 
 // microBatches are powers of two up to what holds the prompt, 2048 at the most: above it llama.cpp's compute buffers grow
 // and nothing else.
-func microBatches(_ Flag, l Limits) []string { return powers(64, 2048, l.Prompt) }
+func microBatches(_ Flag, l Limits) []string {
+	if l.Prompt <= 64 {
+		return nil // one batch, whatever it is
+	}
+	return powers(64, 2048, l.Prompt)
+}
 
 // logicalBatches are those above 2048 that a long prompt fills; each piece of a batch is ubatch-size tokens.
 func logicalBatches(_ Flag, l Limits) []string {
@@ -154,6 +167,14 @@ func choices(wanted ...string) func(Flag, Limits) []string {
 	}
 }
 
+// flashAttention is off, and on where that is not what the engine's own choice comes to.
+func flashAttention(f Flag, l Limits) []string {
+	if slices.Contains(f.Choices(), "auto") {
+		return choices("off")(f, l)
+	}
+	return choices("0", "1", "off", "on")(f, l)
+}
+
 // unmapped are choices of which one reads the whole model into memory, if that has room for it and a tenth more.
 func unmapped(wanted ...string) func(Flag, Limits) []string {
 	return func(f Flag, l Limits) []string {
@@ -164,23 +185,33 @@ func unmapped(wanted ...string) func(Flag, Limits) []string {
 	}
 }
 
+func polls(_ Flag, l Limits) []string {
+	if l.openMP {
+		return nil
+	}
+	return []string{"0", "50", "100"}
+}
+
 func fixed(values ...string) func(Flag, Limits) []string {
 	return func(Flag, Limits) []string { return values }
 }
 
 // gpuLayers are none, quarters and all.
-func gpuLayers(_ Flag, l Limits) []string {
-	if l.GPUs == 0 {
+func gpuLayers(f Flag, l Limits) (values []string) {
+	if l.gpus == 0 {
 		return nil
 	}
-	if l.Layers == 0 {
-		return []string{"0", "99"}
+	all := "99" // more than there are: the output head too
+	if f.Default == "-1" {
+		all = f.Default
 	}
-	var values []string
+	if l.Layers == 0 {
+		return []string{"0", all}
+	}
 	for quarter := range 4 {
 		values = append(values, strconv.Itoa(l.Layers*quarter/4))
 	}
-	return append(values, "99") // more than there are: the output head too
+	return append(values, all)
 }
 
 func numaModes(f Flag, l Limits) (values []string) {

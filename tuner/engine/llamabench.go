@@ -2,7 +2,11 @@ package engine
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,8 +44,11 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 			return Description{}, fmt.Errorf("engine: %s --help: no option --%s: want the llama-bench of llama.cpp, ik_llama.cpp or bitnet.cpp%s", e.Path, must, because(r))
 		}
 	}
+	if strings.Contains(e.Model, ",") {
+		return Description{}, fmt.Errorf("engine: model %s: llama-bench takes a comma for the end of a name: want a path without one, such as that of a link", e.Model)
+	}
 	limits := e.Limits
-	limits.Prompt = e.Prompt
+	limits.Prompt, limits.gpus, limits.openMP = e.Prompt, e.gpus(ctx), openMP(e.Path)
 	knobs, left, err := Knobs(e.help, limits)
 	if err != nil {
 		return Description{}, err
@@ -59,6 +66,40 @@ func (e *LlamaBench) Describe(ctx context.Context) (Description, error) {
 		}
 	}
 	return d, nil
+}
+
+// gpuLine is a device of --list-devices, which leaves out the CPU: "  CUDA0: NVIDIA H200 (143156 MiB, 142604 MiB free)".
+var gpuLine = regexp.MustCompile(`(?m)^ +\w+: .*MiB`)
+
+// gpus is how many GPUs the program can use. Programs that have no --list-devices are taken to have none.
+func (e *LlamaBench) gpus(ctx context.Context) int {
+	if !e.help.Has("list-devices") {
+		return 0
+	}
+	return len(gpuLine.FindAll(Run(ctx, Command{Path: e.Path, Args: []string{"--list-devices"}, Env: e.Env}, helpLimit).Stdout, -1))
+}
+
+// openMPLibrary is the run time of OpenMP, of GCC, LLVM or Intel.
+var openMPLibrary = regexp.MustCompile(`^lib(g|i)?omp5?\.so`)
+
+// openMP reports whether a program, or a library of ggml beside it, was built with OpenMP, as llama.cpp is where there is one.
+func openMP(path string) bool {
+	if file, err := exec.LookPath(path); err == nil {
+		path = file
+	}
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		path = file
+	}
+	libraries, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libggml*.so*")) // the pattern is sound
+	return slices.ContainsFunc(append(libraries, path), func(name string) bool {
+		file, err := elf.Open(name)
+		if err != nil {
+			return false // a script
+		}
+		defer file.Close()
+		needed, err := file.ImportedLibraries()
+		return err == nil && slices.ContainsFunc(needed, openMPLibrary.MatchString)
+	})
 }
 
 func because(r Result) string {
@@ -88,8 +129,15 @@ func (e *LlamaBench) Command(s Setting, regimes []string) Command {
 	for _, name := range sortedKnobs(s) {
 		args = append(args, "--"+name, s[name])
 	}
+	if s["cpu-mask"] != "" {
+		args = append(args, strictly...)
+	}
 	return Command{Path: e.Path, Args: args, Env: e.Env}
 }
+
+// strictly goes with a CPU mask: a thread for each CPU of it. Without a mask llama.cpp ignores it, and without it the mask
+// leaves to the kernel what a mask is there to decide.
+var strictly = []string{"--cpu-strict", "1"}
 
 // sortedKnobs are the names of a setting in the order of the known flags.
 func sortedKnobs(s Setting) (names []string) {
@@ -110,8 +158,12 @@ func (e *LlamaBench) repetitions() int {
 
 // Run implements Engine.
 func (e *LlamaBench) Run(ctx context.Context, s Setting, regimes []string, limit time.Duration) Outcome {
-	r := Run(ctx, e.Command(s, regimes), limit)
+	c := e.Command(s, regimes)
+	r := Run(ctx, c, limit)
 	o := Outcome{Status: r.Status, Note: r.Note, Elapsed: r.Elapsed}
+	if r.Status == ExitStatus && e.help.Has("verbose") {
+		o = e.reason(ctx, c, limit, o)
+	}
 	if r.Status != OK {
 		return o
 	}
@@ -121,6 +173,18 @@ func (e *LlamaBench) Run(ctx context.Context, s Setting, regimes []string, limit
 	}
 	if err != nil {
 		o.Status, o.Note, o.Samples = Garbage, err.Error(), nil
+	}
+	return o
+}
+
+// reason starts a command once more that ended with an error: llama-bench keeps to itself why, an end of memory too, unless it
+// is told to be verbose.
+func (e *LlamaBench) reason(ctx context.Context, c Command, limit time.Duration, o Outcome) Outcome {
+	c.Args = append(c.Args, "--verbose")
+	r := Run(ctx, c, limit)
+	o.Elapsed += r.Elapsed
+	if r.Status == ExitStatus || r.Status == OutOfMemory || r.Status == Stopped {
+		o.Status, o.Note = r.Status, r.Note
 	}
 	return o
 }
@@ -136,6 +200,9 @@ func (e *LlamaBench) figures(rows []Row, s Setting, regimes []string) (map[strin
 			continue
 		case row.Prompt > 0:
 			regime = Prefill
+		}
+		if file := row.Facts["model_filename"]; file != "" && filepath.Base(file) != filepath.Base(e.Model) { // a container has other directories
+			return nil, nil, fmt.Errorf("%w: it says model_filename %s and was told %s", ErrGarbage, file, e.Model)
 		}
 		if want := e.tokens(regime); row.Tokens() != want {
 			return nil, nil, fmt.Errorf("%w: %s of %d tokens: asked for %d", ErrGarbage, regime, row.Tokens(), want)

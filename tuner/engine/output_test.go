@@ -27,6 +27,22 @@ func TestOutputOfReleasedVersions(t *testing.T) {
 			{512, 0, 5, 71551000, "8cf427ff/5163", "qwen2 7B Q4_K - Medium", "8"},
 			{0, 128, 5, 1066331700, "8cf427ff/5163", "qwen2 7B Q4_K - Medium", "8"},
 		},
+		"llama.cpp-b3889.json": {
+			{64, 0, 2, 13116348526, "a004b08/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+			{0, 16, 2, 35265236826, "a004b08/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+		},
+		"llama.cpp-b5590.json": {
+			{64, 0, 2, 11408527706, "9d2e96e/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+			{0, 16, 2, 3659989862, "9d2e96e/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+		},
+		"llama.cpp-b8121.jsonl": {
+			{32, 0, 2, 7655872244, "8924466/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+			{0, 4, 2, 8123972381, "8924466/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+		},
+		"llama.cpp-v0.5.0.jsonl": {
+			{64, 0, 2, 2935949925, "de3ff81/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+			{0, 16, 2, 2517457002, "de3ff81/1", "bitnet ?B TQ2_0 - 2.06 bpw ternary", "2"},
+		},
 		"llama.cpp-b11469.json": {
 			{0, 256, 5, 3312565207, "ad2156533/11469", "qwen3 0.6B Q4_K - Medium", "4"},
 		},
@@ -113,14 +129,14 @@ func TestKnobsOfAHelpText(t *testing.T) {
 		knobs  string
 		left   string
 	}{
-		"llama.cpp 2025": {"llama.cpp-2025.txt", limits, "threads ubatch-size flash-attn mmap poll cpu-strict prio", "n-gpu-layers: no GPU"},
-		"llama.cpp 2026": {"llama.cpp-2026.txt", limits, "threads ubatch-size flash-attn load-mode poll cpu-strict prio", "batch-size: the engine's own holds the prompt"},
-		"ik_llama.cpp":   {"ik_llama.cpp-2026.txt", limits, "threads ubatch-size flash-attn run-time-repack mmap transparent-huge-pages", ""},
-		"allowed by name": {"llama.cpp-2025.txt", engine.Limits{Cores: 8, Prompt: 512, Allow: []string{"cache-type-k"}},
-			"threads ubatch-size flash-attn mmap poll cpu-strict prio cache-type-k", "cache-type-v: it changes"},
-		"two nodes, a GPU, a mask": {"llama.cpp-2025.txt", engine.Limits{Cores: 8, Prompt: 512, NUMANodes: 2, GPUs: 1, Layers: 30, Masks: []string{"0xff"}},
-			"threads ubatch-size flash-attn n-gpu-layers mmap poll cpu-strict cpu-mask prio numa", ""},
-		"one core, a short prompt": {"ik_llama.cpp-2026.txt", engine.Limits{Cores: 1, Prompt: 32}, "flash-attn run-time-repack mmap transparent-huge-pages", "threads: only one thread"},
+		"llama.cpp b3889":  {"llama.cpp-b3889.txt", limits, "threads ubatch-size flash-attn mmap poll", "n-gpu-layers: the program lists no GPU"},
+		"llama.cpp v0.5.0": {"llama.cpp-v0.5.0.txt", limits, "threads ubatch-size flash-attn load-mode poll", "batch-size: the engine's own holds the prompt"},
+		"ik_llama.cpp":     {"ik_llama.cpp-2026.txt", limits, "threads ubatch-size flash-attn run-time-repack mmap transparent-huge-pages", ""},
+		"allowed by name": {"llama.cpp-b3889.txt", engine.Limits{Cores: 8, Prompt: 512, Allow: []string{"cache-type-k", "prio"}},
+			"threads ubatch-size flash-attn mmap poll prio cache-type-k", "cache-type-v: it changes"},
+		"two nodes, a mask": {"llama.cpp-b3889.txt", engine.Limits{Cores: 8, Prompt: 512, NUMANodes: 2, Masks: []string{"0xff"}},
+			"threads ubatch-size flash-attn mmap poll cpu-mask numa", "prio: it takes the CPU from everything else"},
+		"one core, a short prompt": {"ik_llama.cpp-2026.txt", engine.Limits{Cores: 1, Prompt: 32}, "threads flash-attn run-time-repack mmap transparent-huge-pages", "ubatch-size: the prompt is one batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			knobs, left, err := engine.Knobs(engine.ParseHelp(string(read(t, "help", c.file))), c.limits)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -78,10 +79,10 @@ func Run(ctx context.Context, c Command, limit time.Duration) Result {
 	cmd := exec.CommandContext(bounded, c.Path, c.Args...)
 	stdout, stderr := &head{limit: stdoutBytes}, &tail{}
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.Env, c.Dir, stdout, stderr, killPatience
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	started := time.Now()
-	err := cmd.Run()
+	err := onOwnThread(cmd.Run)
 	r := Result{Stdout: stdout.data, Elapsed: time.Since(started)}
 	if errors.Is(err, exec.ErrWaitDelay) { // the leader is gone, others of its group hold its pipes: the group's id is still theirs
 		_ = killGroup(cmd.Process.Pid)
@@ -102,11 +103,22 @@ func Run(ctx context.Context, c Command, limit time.Duration) Result {
 	return r
 }
 
+// onOwnThread runs f on a thread that ends with it: the kernel sends the death signal of a process when the very thread that
+// started it ends, and Go ends threads as it likes.
+func onOwnThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		done <- f()
+	}()
+	return <-done
+}
+
 // killGroup kills a process that leads a group of its own, and all of that group.
 func killGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }
 
 // memoryWords are what engines of the llama.cpp family and their run times say when there is no memory.
-var memoryWords = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|failed to allocate|unable to allocate|bad_alloc|not enough memory`)
+var memoryWords = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|failed to allocate|insufficient memory|unable to allocate|bad_alloc|not enough memory`)
 
 // verdict says why a process failed.
 func verdict(err error, stderr *tail) (Status, string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,10 +16,14 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/engine/enginetest"
 )
 
-// TestMain lets the test binary stand in for llama-bench, under that name.
+// TestMain lets the test binary stand in for llama-bench, under that name, and for a tuner that runs an engine.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "llama-bench" {
+	switch filepath.Base(os.Args[0]) {
+	case "llama-bench":
 		enginetest.Main()
+		return
+	case "tuner":
+		engine.Run(context.Background(), engine.Command{Path: "/bin/sh", Args: []string{"-c", `echo $$ > "$0"; exec sleep 600`, os.Args[1]}}, 0)
 		return
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // of the stand-in: a second for each process otherwise
@@ -89,13 +94,45 @@ func TestAHangIsKilledWithItsChildren(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatalf("note %q: want the last line that it wrote, with its child", o.Note)
 	}
-	for range 1000 { // whoever inherits it has to reap it
-		if state(child) == "" || state(child) == "Z" {
+	awaitEnd(t, child)
+}
+
+// TestAnEngineDiesWithTheTuner kills a tuner outright while its engine runs.
+func TestAnEngineDiesWithTheTuner(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	tuner := exec.Command(self, file)
+	tuner.Args[0] = "tuner"
+	if err := tuner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child := 0
+	for child == 0 {
+		text, _ := os.ReadFile(file)
+		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		time.Sleep(time.Millisecond)
+	}
+	if s := state(child); s == "" || s == "Z" {
+		t.Fatalf("the engine is not there: %q", s)
+	}
+	_ = tuner.Process.Kill()
+	_ = tuner.Wait()
+	awaitEnd(t, child)
+}
+
+// awaitEnd waits until a process is gone, or waits for whoever inherits it to reap it.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	for range 1000 {
+		if s := state(pid); s == "" || s == "Z" {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("child %d still runs: %s", child, state(child))
+	t.Errorf("process %d still runs: %s", pid, state(pid))
 }
 
 // state is the state of a process, "" if there is none.

@@ -23,6 +23,12 @@ type Learned struct {
 	Variables []string `json:"variables,omitempty"` // NAME=value
 }
 
+// Fill completes what was learned of a command of one's own with the command for its plan.
+func (l *Learned) Fill(e *Exec) {
+	command := e.Command(l.Plan[FigureRegime])
+	l.Command, l.Arguments, l.Variables = command.Path, command.Args, e.Variables(l.Plan[FigureRegime])
+}
+
 // flashWithValue is the build of llama.cpp from which on --flash-attn of the server takes on, off or auto (pull request
 // 15434); before, it is a switch.
 const flashWithValue = 6325
@@ -31,7 +37,12 @@ const flashWithValue = 6325
 func bareFlags(facts map[string]string, help Help) []string {
 	bare := []string{"run-time-repack", "transparent-huge-pages"}
 	number, err := strconv.Atoi(facts["build_number"])
-	if !slices.Contains(help["flash-attn"].Choices(), "on") && (err != nil || number < flashWithValue) {
+	if err != nil || number <= 1 { // built of a clone without history; the option came within the month after
+		if help.Has("list-devices") {
+			number = flashWithValue
+		}
+	}
+	if !slices.Contains(help["flash-attn"].Choices(), "on") && number < flashWithValue {
 		bare = append(bare, "flash-attn")
 	}
 	return bare
@@ -55,12 +66,28 @@ func (l Learned) Server() []string {
 	}
 	for _, k := range knownFlags {
 		value := orDefault(prefill[k.name], decode[k.name])
+		if value == "" && !l.Plan.isDefault() {
+			value = l.differing(k.name)
+		}
 		if value == "" || k.name == "threads" {
 			continue
 		}
 		flags = append(flags, l.flag(k.name, value)...)
 	}
 	return flags
+}
+
+// differing is the engine's own value of a knob where the server's own is another in some releases: llama-bench measured
+// without flash attention, without mapping the model and with all layers on a GPU.
+func (l Learned) differing(name string) string {
+	own := l.Own[name]
+	if number, err := strconv.Atoi(own); err != nil || number < 0 || slices.Contains(l.Bare, name) {
+		return ""
+	}
+	if name == "flash-attn" || name == "mmap" || name == "n-gpu-layers" {
+		return own
+	}
+	return ""
 }
 
 // flag is one knob as the server takes it.
@@ -79,6 +106,8 @@ func (l Learned) flag(name, value string) []string {
 		return []string{"--flash-attn", "on"}
 	case name == "flash-attn":
 		return []string{"--flash-attn", "off"}
+	case name == "cpu-mask":
+		return append([]string{"--cpu-mask", value}, strictly...)
 	}
 	return []string{"--" + name, value}
 }
@@ -86,7 +115,7 @@ func (l Learned) flag(name, value string) []string {
 // environment are the variables that llama-server reads instead of flags.
 var environment = map[string]string{
 	"--threads": "LLAMA_ARG_THREADS", "--threads-batch": "LLAMA_ARG_THREADS_BATCH", "--batch-size": "LLAMA_ARG_BATCH",
-	"--ubatch-size": "LLAMA_ARG_UBATCH", "--flash-attn": "LLAMA_ARG_FLASH_ATTN", "--no-mmap": "LLAMA_ARG_NO_MMAP",
+	"--ubatch-size": "LLAMA_ARG_UBATCH", "--flash-attn": "LLAMA_ARG_FLASH_ATTN", "--no-mmap": "LLAMA_ARG_NO_MMAP", "--load-mode": "LLAMA_ARG_LOAD_MODE",
 	"--n-gpu-layers": "LLAMA_ARG_N_GPU_LAYERS", "--numa": "LLAMA_ARG_NUMA", "--cache-type-k": "LLAMA_ARG_CACHE_TYPE_K",
 	"--cache-type-v": "LLAMA_ARG_CACHE_TYPE_V",
 }

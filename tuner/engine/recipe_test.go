@@ -27,6 +27,19 @@ func TestRecipes(t *testing.T) {
 			"LLAMA_ARG_THREADS=6\nLLAMA_ARG_THREADS_BATCH=8\nLLAMA_ARG_UBATCH=256\nLLAMA_ARG_FLASH_ATTN=on\nLLAMA_ARG_NO_MMAP=1\n# no variable for: --poll 100\n",
 			"[a]\nmodel = /m/a.gguf\nthreads = 6\nthreads-batch = 8\nubatch-size = 256\nflash-attn = on\nno-mmap = 1\npoll = 100\n",
 		},
+		"a server that decides by itself what llama-bench does not": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0", "mmap": "0", "n-gpu-layers": "99"}, Plan: Plan{Decode: {"threads": "6"}}},
+			"--threads 6 --flash-attn off --n-gpu-layers 99 --no-mmap", "LLAMA_ARG_THREADS=6\nLLAMA_ARG_FLASH_ATTN=off\nLLAMA_ARG_N_GPU_LAYERS=99\nLLAMA_ARG_NO_MMAP=1\n",
+			"[a]\nmodel = /m/a.gguf\nthreads = 6\nflash-attn = off\nn-gpu-layers = 99\nno-mmap = 1\n",
+		},
+		"its own settings, and nothing adopted": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"flash-attn": "0"}, Plan: Plan{Decode: nil}}, "", "", "[a]\nmodel = /m/a.gguf\n",
+		},
+		"no mapping, and a place for each thread": {
+			Learned{Model: "/m/a.gguf", Own: map[string]string{"n-gpu-layers": "-1"}, Plan: Plan{Decode: {"load-mode": "none", "cpu-mask": "0x3"}}},
+			"--load-mode none --cpu-mask 0x3 --cpu-strict 1", "LLAMA_ARG_LOAD_MODE=none\n# no variable for: --cpu-mask 0x3\n# no variable for: --cpu-strict 1\n",
+			"[a]\nmodel = /m/a.gguf\nload-mode = none\ncpu-mask = 0x3\ncpu-strict = 1\n",
+		},
 		"what is compiled in": {
 			Learned{Model: "/m/a.gguf", Plan: Plan{Decode: {"gemm-row-block": "16", "threads": "2"}}},
 			"--threads 2", "# built with gemm-config.h: ROW_BLOCK_SIZE 16\nLLAMA_ARG_THREADS=2\n", "[a]\nmodel = /m/a.gguf\nthreads = 2\n",
@@ -59,6 +72,7 @@ func TestSystemdWordsAreQuoted(t *testing.T) {
 }
 
 func TestBareFlagsOfABuild(t *testing.T) {
+	later := ParseHelp("  --list-devices  list\n  -fa, --flash-attn <0|1> (default: 0)\n")
 	old, fresh := ParseHelp("  -fa, --flash-attn <0|1> (default: 0)\n"), ParseHelp("  -fa, --flash-attn <on|off|auto> (default: auto)\n")
 	for name, c := range map[string]struct {
 		help  Help
@@ -66,6 +80,7 @@ func TestBareFlagsOfABuild(t *testing.T) {
 		bare  bool
 	}{
 		"b3600": {old, "3600", true}, "b6400": {old, "6400", false}, "on|off in the help": {fresh, "", false}, "unknown build": {old, "", true},
+		"a clone without history": {old, "1", true}, "a later one": {later, "1", false},
 	} {
 		bare := strings.Contains(strings.Join(bareFlags(map[string]string{"build_number": c.build}, c.help), " "), "flash-attn")
 		if bare != c.bare {

@@ -34,5 +34,8 @@ all that was reserved; so a tuner that dies and is restarted in a loop stays wit
 
 2026-11-21: One tuner to a host is a lock on a file in /run/lock: the kernel drops it with the process, however that ends.
 An abstract socket would leave no file, but is one to a network namespace, and so one to a container.
+
+2026-11-22: Of a GPU the most that any look of the quiet time saw counts, and not what it is used now: one that serves batches is idle
+between two of them, and NVML's figure is of a sixth of a second to a second.
 */
 package idle

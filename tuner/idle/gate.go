@@ -15,6 +15,7 @@ type Gate struct {
 type seen struct {
 	reading Reading
 	own     time.Duration
+	gpu     float64
 }
 
 // Look takes a reading down. own is the CPU time that the asker has used so far, itself and what it runs.
@@ -22,7 +23,11 @@ func (g *Gate) Look(r Reading, own time.Duration) {
 	if n := len(g.seen); n > 0 && !r.At.After(g.seen[n-1].reading.At) {
 		g.seen = g.seen[:0] // the clock was set back
 	}
-	g.seen = append(g.seen, seen{r, own})
+	gpu := 0.0
+	if g.GPU != nil {
+		gpu = g.GPU()
+	}
+	g.seen = append(g.seen, seen{r, own, gpu})
 	keep := 0
 	for keep+1 < len(g.seen) && r.At.Sub(g.seen[keep+1].reading.At) >= g.Rules.Quiet {
 		keep++
@@ -49,9 +54,9 @@ func (g *Gate) Admit(now time.Time) string {
 	if whole.Over < g.Rules.Quiet {
 		return "not watched for long enough yet"
 	}
-	gpu := 0.0
-	if g.GPU != nil {
-		gpu = g.GPU()
+	gpu := 0.0 // the most of all looks: between two batches a busy GPU is idle
+	for _, s := range g.seen {
+		gpu = max(gpu, s.gpu)
 	}
 	if why := g.Rules.Admit(whole, gpu, now); why != "" {
 		return why

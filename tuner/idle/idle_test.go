@@ -211,3 +211,20 @@ func TestRulesThatCannotBe(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A GPU that serves batches is idle in between: one look that finds it busy keeps the tuner away for as long as the machine must
+// have been idle.
+func TestAGPUThatWasBusyLatelyKeepsAway(t *testing.T) {
+	used := []float64{0, 0, 0.9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	at := 0
+	g := Gate{Rules: DefaultRules, GPU: func() float64 { return used[at] }}
+	var why []string
+	for ; at < len(used); at++ {
+		r := Reading{At: noon.Add(time.Duration(at) * time.Second), CPUs: 4}
+		g.Look(r, 0)
+		why = append(why, g.Admit(r.At))
+	}
+	if !strings.Contains(why[11], "the GPU is used to 90 %") || why[15] != "" {
+		t.Errorf("9 s after it was busy: %q, 13 s after: %q; want it kept away and admitted", why[11], why[15])
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -59,12 +60,24 @@ func OpenLedger(path string, limit time.Duration, now func() time.Time) (l *Ledg
 		return nil, "", fmt.Errorf("idle: budget: %w", err)
 	}
 	var f ledgerFile
-	if err := json.Unmarshal(data, &f); err != nil || f.Version != ledgerVersion {
+	if err := json.Unmarshal(data, &f); err != nil || f.Version != ledgerVersion || !f.sane() {
 		l.charges = []charge{{l.now().Truncate(time.Hour), limit}}
 		return l, fmt.Sprintf("%s does not parse: the CPU time of 24 hours counts as spent", path), nil
 	}
 	l.charges = f.Charges
 	return l, "", nil
+}
+
+// sane reports whether each charge can be: a negative one, or a sum that overflows, would be a budget without end.
+func (f ledgerFile) sane() bool {
+	left := time.Duration(math.MaxInt64 / 2) // what is charged later has room
+	for _, c := range f.Charges {
+		if c.Used < 0 || c.Used > left {
+			return false
+		}
+		left -= c.Used
+	}
+	return true
 }
 
 // Limit is the CPU time of 24 hours.

@@ -139,3 +139,21 @@ func TestOneTunerToAHost(t *testing.T) {
 		t.Error("a symbolic link was followed")
 	}
 }
+
+// What a file says must not give more than a day's budget: a negative charge, or a sum that overflows, counts as all spent.
+func TestAccountThatCannotBeIsSpent(t *testing.T) {
+	now := noon
+	for _, charges := range []string{
+		`{"hour":"2026-03-01T12:00:00Z","cpu_ns":-1000000000000}`,
+		`{"hour":"2026-03-01T12:00:00Z","cpu_ns":9223372036854775807},{"hour":"2026-03-01T11:00:00Z","cpu_ns":9223372036854775807}`,
+	} {
+		path := filepath.Join(t.TempDir(), "budget.json")
+		if err := os.WriteFile(path, []byte(`{"version":1,"charges":[`+charges+`]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, note, err := OpenLedger(path, 10*time.Minute, func() time.Time { return now })
+		if err != nil || note == "" || l.Left() != 0 {
+			t.Errorf("%s: %v left, note %q, %v; want nothing left and a note", charges, l.Left(), note, err)
+		}
+	}
+}

@@ -24,9 +24,10 @@ func DefaultLock() string {
 
 // Lock makes the caller the one background tuner of the host until it unlocks or ends, however it ends. The file stays.
 func Lock(path string) (unlock func(), err error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o644)
+	const how = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK // a pipe that another user put there is not waited for
+	fd, err := unix.Open(path, how|unix.O_CREAT, 0o644)
 	if errors.Is(err, unix.EACCES) { // the kernel protects another user's file in a shared directory from O_CREAT
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		fd, err = unix.Open(path, how, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("idle: lock: %w", &os.PathError{Op: "open", Path: path, Err: err})

@@ -111,8 +111,8 @@ func (r Rules) open(now time.Time) bool {
 	if r.From == r.To {
 		return true
 	}
-	y, m, d := now.Date()
-	at := now.Sub(time.Date(y, m, d, 0, 0, 0, 0, now.Location()))
+	h, m, s := now.Clock() // and not the time since midnight, which is another on the day on which the clocks change
+	at := time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second
 	if r.From < r.To {
 		return at >= r.From && at < r.To
 	}

@@ -18,6 +18,8 @@ type Virtual struct {
 	Allow            []string
 	// Fails says what becomes of a setting instead of a figure; nil = nothing fails.
 	Fails func(engine.Setting) engine.Status
+	// Alter changes what a process says; nil = nothing is changed.
+	Alter func(engine.Setting, *engine.Outcome)
 
 	clock  time.Time
 	starts int
@@ -64,6 +66,12 @@ func (v *Virtual) Run(_ context.Context, s engine.Setting, regimes []string, lim
 			o.Samples[r] = append(o.Samples[r], ns)
 			o.Elapsed += time.Duration(ns * float64(tokens))
 		}
+	}
+	if limit > 0 && o.Elapsed > limit {
+		o = engine.Outcome{Status: engine.Hang, Note: "too slow", Elapsed: limit}
+	}
+	if v.Alter != nil {
+		v.Alter(s, &o)
 	}
 	v.clock = v.clock.Add(o.Elapsed)
 	return o
