@@ -30,7 +30,7 @@ func TestChecksOutliveTheDaemon(t *testing.T) {
 		t.Errorf("%d checks of decode that found it faster than the default, of %+v", decode, checks)
 	}
 	again, _ := begin(t, func(o *Options) {
-		o.Store, o.Tuner, o.Mode = d.opt.Store, d.opt.Tuner, Use
+		o.Store, o.Tuner, o.Mode = d.opt.Store, d.opt.Tuner, tuner.ModeUse
 	})
 	until(t, again, func(s State) bool { return s.Phase == Waiting })
 	if kept := again.Checks(anyModel); len(kept) != len(checks) || !kept[0].At.Equal(checks[0].At) || len(again.Checks("other")) > 0 {
@@ -50,7 +50,7 @@ func TestChecksAreBounded(t *testing.T) {
 
 func TestReadyIsCalledByTheOneDaemonOfTheHost(t *testing.T) {
 	first, called := make(chan struct{}), 0
-	d, end := begin(t, func(o *Options) { o.Mode, o.Ready = Use, func() error { close(first); return nil } })
+	d, end := begin(t, func(o *Options) { o.Mode, o.Ready = tuner.ModeUse, func() error { close(first); return nil } })
 	<-first
 	opt := quick(t.TempDir())
 	opt.Tuner, opt.Lock, opt.Ready = opened(t, opt.Store), d.opt.Lock, func() error { called++; return nil }

@@ -111,7 +111,7 @@ func openTweaked(t *testing.T, store string, models []string, change func(*Optio
 	ready, served := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := daemon.Options{
-		Tuner: v.tuner, Store: store, Models: models, Child: []string{"false"}, Mode: daemon.Use, Look: 2 * time.Millisecond,
+		Tuner: v.tuner, Store: store, Models: models, Child: []string{"false"}, Mode: tuner.ModeUse, Look: 2 * time.Millisecond,
 		Lock: filepath.Join(t.TempDir(), "host.lock"), Log: zerolog.Nop(),
 		Read:       func() idle.Reading { return idle.Reading{} },
 		Conditions: func(context.Context) (map[string]string, error) { return nil, nil },
