@@ -99,7 +99,7 @@ func modelFamilies(models []daemon.ModelState) []family {
 	for _, m := range models {
 		name := strings.ToValidUTF8(m.Name, "�")
 		if told[name] {
-			continue // a series may be there once, and a model be given twice
+			continue // a series may be there once, and two names differ in bytes that are no text
 		}
 		told[name] = true
 		label := []string{"model", name}
