@@ -50,6 +50,10 @@ type Options struct {
 	Log zerolog.Logger
 	Now func() time.Time // if nil, time.Now
 
+	// Ready is called once this is the one daemon of the host and has taken up what an earlier one left, before any step. Its
+	// error ends Run.
+	Ready func() error
+
 	// Read tells how busy the machine is, and Watch the same, but only what load while measuring shows in. If nil, the one this
 	// runs on.
 	Read, Watch func() idle.Reading
@@ -137,6 +141,7 @@ type Daemon struct {
 	mu      sync.Mutex
 	state   State
 	readers map[chan Event]bool
+	past    map[string][]Check
 	due     map[string]bool // models to look at at once, since an operator changed something
 }
 
@@ -145,7 +150,7 @@ func New(opt Options) (*Daemon, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{opt: opt, journal: newJournal(opt.Store), due: map[string]bool{}}
+	d := &Daemon{opt: opt, journal: newJournal(opt.Store), due: map[string]bool{}, past: map[string][]Check{}}
 	d.state = State{Started: opt.Now(), Mode: opt.Mode, Phase: Stopped, Reason: "it has not begun", Budget: Budget{Limit: opt.PerDay.Seconds(), Left: opt.PerDay.Seconds()}}
 	for _, name := range opt.Models {
 		d.models = append(d.models, &sentinel{name: name, path: filepath.Join(opt.Store, sentinelName(name)), step: opt.Step})
@@ -167,6 +172,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer unlock()
 	if err := d.restore(ctx); err != nil {
 		return err
+	}
+	if d.opt.Ready != nil {
+		if err := d.opt.Ready(); err != nil {
+			return err
+		}
 	}
 	defer d.phase(Stopped, "it was asked to end")
 	d.tell(infoLevel, "", "background tuning begins", fmt.Sprintf("mode %s, %v of CPU time a day", d.opt.Mode, d.opt.PerDay))
@@ -331,9 +341,12 @@ func (d *Daemon) Pin(ctx context.Context, model, by string) error {
 	return d.ordered(model, "pinned by "+by, "", err)
 }
 
+// Unpinned begins the event of a model that is unpinned; who did it follows.
+const Unpinned = "unpinned by "
+
 // Unpin lets what was learned answer again.
 func (d *Daemon) Unpin(ctx context.Context, model, by string) error {
-	return d.ordered(model, "unpinned by "+by, "", d.opt.Tuner.Unpin(ctx, model))
+	return d.ordered(model, Unpinned+by, "", d.opt.Tuner.Unpin(ctx, model))
 }
 
 // Rollback makes the config that was certified before answer again.

@@ -19,6 +19,9 @@ daemon before each, over a pipe, and is let begin when the bursts before have be
 host has been quiet enough for Rules.Quiet, and nobody runs at that moment. When a service comes or goes, the same child goes
 on the other way. Its time is the time that it works.
 
+Every check is kept, the last 170 of a model (Checks). What shows the daemon begins in Options.Ready, so that a second daemon of the
+host takes no port from the first.
+
 The checks of a model feed a Detector and a Rate for each regime. When the ratio to the default has fallen, the model is tuned anew
 if it still beats the default, and else rolled back; when both have become slower, it is tuned anew. Every such change is one line
 that says what and why.

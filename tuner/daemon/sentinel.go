@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type saved struct {
 	Next       time.Time                          `json:"next_check"`
 	Retune     string                             `json:"retune"` // why it is to be tuned anew; "" = it is not
 	Verdict    string                             `json:"verdict"`
+	Past       []Check                            `json:"past"`
 }
 
 // sentinelName is the file of a store in which the checks of a model are kept. A model may be a path.
@@ -236,6 +238,7 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 		shown.Drift = max(shown.Drift, rate.Sum)
 	}
 	d.change(func(s *State) {
+		d.past[m.name] = slices.Clone(m.saved.Past)
 		for i := range s.Models {
 			if s.Models[i].Name == m.name {
 				s.Models[i] = shown
@@ -427,17 +430,19 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 	}
 	for _, c := range v.Regimes {
 		if c.Verdict == tuner.Failed && c.Reason != "" { // wrong, or it cannot even be run
+			d.note(m, c)
 			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason), c.Regime)
 			return nil
 		}
-		if watched := m.saved.Detectors[c.Regime]; watched != nil {
-			if watched.Add(c.Ratio) {
-				d.drifted(ctx, m, c.Regime, *watched)
-				return nil
-			}
-			if watched.Sum > driftLimit/3 {
-				every = d.opt.Every / soon
-			}
+		watched := m.saved.Detectors[c.Regime]
+		alarm := watched != nil && watched.Add(c.Ratio)
+		d.note(m, c)
+		if alarm {
+			d.drifted(ctx, m, c.Regime, *watched)
+			return nil
+		}
+		if watched != nil && watched.Sum > driftLimit/3 {
+			every = d.opt.Every / soon
 		}
 		rate := m.saved.rate(conditionName(m.saved.Conditions), c.Regime)
 		if rate.Add(c.LearnedNs) {
