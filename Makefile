@@ -65,7 +65,7 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags hyperparameters,candidates ./bandit
-	$(GO) vet -tags browser ./experiments/report
+	$(GO) vet -tags browser ./experiments/report ./tuner/dashboard
 	$(GO) run $(STATICCHECK) ./...
 
 generate: ## regenerate the assembly from its generators
@@ -118,8 +118,8 @@ emulate-avxvnni:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kernels/_emulate/overlay.sh "$$dir"; \
 	  BITNET_AUTOTUNE_REQUIRE=objdump,llvm-mc $(GO) test -overlay "$$dir/overlay.json" -run 'TestKernels.*/avxvnni|TestBytes|TestWords' ./kernels
 
-browser: ## open a report of replay in a browser (chromium) and look at every plot
-	$(GO) test -tags browser -count 1 -run Browser ./experiments/report
+browser: ## open a report of replay and the page of the daemon in a browser (chromium), look at every plot, press every button
+	$(GO) test -tags browser -count 1 -run Browser ./experiments/report ./tuner/dashboard
 
 FUZZTIME ?= 5s
 # Go before 1.27 may report the end of the time itself as a failure with no input to blame (go.dev/issue/75804).

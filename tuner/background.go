@@ -24,6 +24,8 @@ type BackgroundOptions struct {
 	Look   time.Duration // how often to look whether the machine is idle; if 0, every second
 	// Read tells how busy the machine is. If nil, the one this runs on.
 	Read func() idle.Reading
+
+	watch func() idle.Reading // Read, or only what load while measuring shows in
 }
 
 // backgroundDefaults are our choice: 30 CPU minutes a day are 1 % of two cores.
@@ -34,6 +36,10 @@ const (
 	backgroundLook    = time.Second
 	// backgroundWatch is how often to look for load while measuring: five times in the 100 ms within which to stop.
 	backgroundWatch = 20 * time.Millisecond
+	// backgroundBurst is how long a run works that is not alone before it rests; a block that is measured ends first.
+	backgroundBurst = 25 * time.Millisecond
+	// backgroundPaced is how long a run is at the least that is not alone: it is not worth setting up every hour anew.
+	backgroundPaced = time.Minute
 )
 
 func (o BackgroundOptions) filled() BackgroundOptions {
@@ -52,8 +58,10 @@ func (o BackgroundOptions) filled() BackgroundOptions {
 	if o.Look == 0 {
 		o.Look = backgroundLook
 	}
+	o.watch = o.Read
 	if o.Read == nil {
 		o.Read = func() idle.Reading { return idle.Local(time.Now()) }
+		o.watch = func() idle.Reading { return idle.LocalLoad(time.Now()) }
 	}
 	return o
 }
@@ -64,8 +72,9 @@ const LedgerName = "budget.json"
 // BackgroundState is what a Background does at a moment.
 type BackgroundState struct {
 	Running     bool          // it still has something to do
-	Measuring   bool          // now
+	Measuring   bool          // now, or it rests between two bursts
 	Reason      string        // why it does not measure now, or how it ended
+	Bursts      int           // between which it rested, as somebody else worked
 	Steps       int           // runs so far
 	Stopped     int           // of these, those that gave way to load
 	Spent       time.Duration // CPU time of the last 24 hours
@@ -81,8 +90,8 @@ type Background struct {
 	opt   BackgroundOptions
 	stop  context.CancelFunc
 	done  chan struct{}
-	busy  atomic.Int64 // when Busy was last called, in ns since 1970
-	pause atomic.Pointer[context.CancelCauseFunc]
+	busy  atomic.Int64                  // when Busy was last called, in ns since 1970
+	pacer atomic.Pointer[measure.Pacer] // of the run at hand
 
 	mu    sync.Mutex
 	state BackgroundState
@@ -116,20 +125,21 @@ func (b *Background) State() BackgroundState {
 	return b.state
 }
 
-// Busy tells that the service has something to do: measuring stops at its next sample, some 10 ms later, and does not begin
-// for as long as the machine must be idle. It takes some nanoseconds, and may be called for every request.
+// Busy tells that the service has something to do: measuring stops at its next sample, some 10 ms later, and goes on in
+// bursts between long rests until the service has been quiet for as long as the machine must be idle. It takes some
+// nanoseconds, and should be called for every request: CPU time of this process does not show as that of somebody else.
 func (b *Background) Busy() {
 	b.busy.Store(time.Now().UnixNano())
-	if stop := b.pause.Load(); stop != nil {
-		(*stop)(errBusyService)
+	if p := b.pacer.Load(); p != nil {
+		p.Interrupt()
 	}
 }
 
-// errBusyService and errLoad are why a run stops before its time.
-var (
-	errBusyService = errors.New("the service has something to do")
-	errLoad        = errors.New("load arrived")
-)
+// served is how long ago the service last had something to do.
+func (b *Background) served() time.Duration { return time.Since(time.Unix(0, b.busy.Load())) }
+
+// errLoad is why a run stops before its time.
+var errLoad = errors.New("load arrived")
 
 // Wait returns once b has ended, with the last certificate, which is nil where nothing had to be measured.
 func (b *Background) Wait(ctx context.Context) (*Certificate, error) {
@@ -214,23 +224,37 @@ func (b *Background) ledger() (*idle.Ledger, error) {
 
 // tune runs steps whenever the machine is idle, each as long again as the one before, until one decides.
 func (b *Background) tune(ctx context.Context, ledger *idle.Ledger) error {
-	gate := idle.Gate{Rules: b.opt.Rules}
+	gate, pace := idle.Gate{Rules: b.opt.Rules}, idle.Pace{Share: b.opt.Rules.BurstShare}
 	step := b.opt.Step
 	for {
 		if err := pause(ctx, b.opt.Look); err != nil {
 			return nil // it was asked to end
 		}
 		gate.Look(b.opt.Read(), 0)
-		if why := b.admit(&gate); why != "" {
+		if why := gate.Admit(time.Now()); why != "" {
 			b.because(why)
 			continue
 		}
-		settle, err := b.reserve(ledger, step)
+		if plan, err := b.tuner.Plan(ctx, b.model); err == nil && plan.Source == Pinned {
+			b.because("nothing to do: " + plan.Reason)
+			return nil
+		}
+		turns := &turns{background: b, gate: &gate, pace: &pace}
+		long := step
+		if turns.met() {
+			if !turns.mayBegin() {
+				b.because("somebody is served, and the last run has still to be paid for with a rest")
+				continue
+			}
+			long = max(step, backgroundPaced)
+		}
+		settle, err := b.reserve(ledger, long)
 		if err != nil {
 			b.because(err.Error())
 			continue
 		}
-		cert, stopped := b.step(ctx, step, settle)
+		cert, stopped := b.step(ctx, long, turns)
+		settle(turns.own)
 		gate.Forget()
 		if cert != nil && cert.Verdict != measure.Inconclusive {
 			b.because(fmt.Sprintf("decided: %s", cert.Verdict))
@@ -242,16 +266,8 @@ func (b *Background) tune(ctx context.Context, ledger *idle.Ledger) error {
 	}
 }
 
-// admit says why not to measure now; "" = the machine and the service are idle.
-func (b *Background) admit(gate *idle.Gate) string {
-	if quiet := time.Since(time.Unix(0, b.busy.Load())); quiet < b.opt.Rules.Quiet {
-		return errBusyService.Error()
-	}
-	return gate.Admit(time.Now())
-}
-
 // reserve takes the CPU time of a step on all cores out of the budget.
-func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled func(), err error) {
+func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled func(used time.Duration), err error) {
 	host, err := b.tuner.probe(context.Background())
 	if err != nil {
 		return nil, err
@@ -261,9 +277,8 @@ func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled f
 	if err != nil {
 		return nil, err
 	}
-	before := cpuTime()
-	return func() {
-		err := settle(min(most, cpuTime()-before)) // the service's own is in it
+	return func(used time.Duration) {
+		err := settle(min(most, used))
 		b.change(func(s *BackgroundState) {
 			s.Spent = ledger.Spent()
 			if err != nil {
@@ -274,18 +289,20 @@ func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled f
 }
 
 // step is one run, which ends early when load arrives.
-func (b *Background) step(ctx context.Context, budget time.Duration, settle func()) (cert *Certificate, stopped bool) {
+func (b *Background) step(ctx context.Context, budget time.Duration, turns *turns) (cert *Certificate, stopped bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	b.pause.Store(&cancel)
+	pacer := &measure.Pacer{Burst: backgroundBurst, Ask: turns.ask, Clock: b.tuner.opt.Now}
+	b.pacer.Store(pacer)
 	b.change(func(s *BackgroundState) { s.Measuring, s.Reason = true, "measuring" })
+	turns.begin()
 	var watch sync.WaitGroup
-	watch.Go(func() { b.watch(ctx, cancel) })
-	cert, err := b.tuner.Tune(ctx, b.model, Budget{Time: budget, Target: targetCPU})
+	watch.Go(func() { b.watch(ctx, cancel, turns) })
+	cert, err := b.tuner.Tune(measure.WithPacer(ctx, pacer), b.model, Budget{Time: budget, Target: targetCPU})
 	stopped = ctx.Err() != nil
-	b.pause.Store(nil)
+	b.pacer.Store(nil)
 	cancel(nil)
 	watch.Wait()
-	settle()
+	turns.end()
 	b.change(func(s *BackgroundState) {
 		s.Measuring = false
 		s.Steps++
@@ -302,11 +319,15 @@ func (b *Background) step(ctx context.Context, budget time.Duration, settle func
 	return cert, stopped
 }
 
-// watch ends a step when others begin to use the machine.
-func (b *Background) watch(ctx context.Context, stop context.CancelCauseFunc) {
+// watch ends a step when others begin to use the machine while it works. While it rests, it does no harm.
+func (b *Background) watch(ctx context.Context, stop context.CancelCauseFunc, turns *turns) {
 	gate := idle.Gate{Rules: b.opt.Rules}
 	for pause(ctx, backgroundWatch) == nil {
-		gate.Look(b.opt.Read(), cpuTime())
+		if turns.resting.Load() {
+			gate.Forget()
+			continue
+		}
+		gate.Look(b.opt.watch(), cpuTime())
 		if why := gate.Yield(); why != "" {
 			stop(fmt.Errorf("%w: %s", errLoad, why))
 			return

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -85,31 +86,112 @@ func TestBackgroundTunesWhenTheHostIsIdle(t *testing.T) {
 }
 
 func TestBackgroundGivesWayToLoad(t *testing.T) {
-	for name, arrive := range map[string]func(*Background, *machine){
-		"of others":      func(_ *Background, m *machine) { m.load(4) },
-		"of the service": func(b *Background, _ *machine) { b.Busy() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			begun := make(chan struct{}, 1)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			tuner, m := inBackground(t, t.TempDir(), nil)
-			tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
-				begun <- struct{}{}
-				<-ctx.Done() // as long as a step lasts
+	begun := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tuner, m := inBackground(t, t.TempDir(), nil)
+	tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		begun <- struct{}{}
+		<-ctx.Done() // as long as a step lasts
+		return Rig{}, ctx.Err()
+	}
+	b := tuner.Background(ctx, anyModel)
+	<-begun
+	m.load(4)
+	until(t, b, func(s BackgroundState) bool { return s.Stopped == 1 })
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.State(); s.Running || s.Measuring {
+		t.Errorf("after Close: %+v", s)
+	}
+}
+
+// restless is a rig that offers to rest again and again, and tells when it does and when it goes on.
+func restless(rests, goesOn chan<- bool) func(context.Context, Problem, uint64) (Rig, error) {
+	return func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		for {
+			select {
+			case rests <- true:
+			case <-ctx.Done():
 				return Rig{}, ctx.Err()
 			}
-			b := tuner.Background(ctx, anyModel)
-			<-begun
+			rested, err := measure.Rest(ctx)
+			if err != nil {
+				return Rig{}, err
+			}
+			select {
+			case goesOn <- rested:
+			case <-ctx.Done():
+				return Rig{}, ctx.Err()
+			}
+		}
+	}
+}
+
+// A service that says that it has something to do makes a run rest at its next sample, from which it goes on; and so does one
+// in another process.
+func TestBackgroundRestsBesideAService(t *testing.T) {
+	for name, arrive := range map[string]func(*Background, *machine){
+		"its own":   func(b *Background, _ *machine) { b.Busy() },
+		"another's": func(_ *Background, m *machine) { m.load(0.1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rests, goesOn := make(chan bool), make(chan bool)
+			tuner, m := inBackground(t, "", func(_ *simulated, o *BackgroundOptions) {
+				o.Rules = idle.DefaultRules
+				o.Rules.BurstShare = 0.9
+			})
+			tuner.simulated, tuner.opt.Now = false, time.Now
+			tuner.opt.Rig = restless(rests, goesOn)
+			b := tuner.Background(t.Context(), anyModel)
+			<-rests
+			if rested := <-goesOn; rested {
+				t.Error("it rested while it was alone")
+			}
 			arrive(b, m)
-			until(t, b, func(s BackgroundState) bool { return s.Stopped == 1 })
+			for rested := false; !rested; { // after the burst of 25 ms at the latest
+				<-rests
+				rested = <-goesOn
+			}
+			if s := b.State(); s.Bursts == 0 || s.Stopped > 0 || !s.Measuring {
+				t.Errorf("beside a service: %+v", s)
+			}
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if s := b.State(); s.Running || s.Measuring {
-				t.Errorf("after Close: %+v", s)
-			}
 		})
+	}
+}
+
+func TestBackgroundDecidesInBursts(t *testing.T) {
+	tuner, m := inBackground(t, t.TempDir(), func(_ *simulated, o *BackgroundOptions) {
+		o.Rules = idle.DefaultRules
+		o.Rules.BurstShare = 1
+	})
+	m.load(0.1) // of four CPUs: a light service
+	b := tuner.Background(t.Context(), anyModel)
+	cert, err := b.Wait(t.Context())
+	if err != nil || cert == nil || cert.Verdict != measure.Adopt {
+		t.Fatalf("certificate %+v, error %v, want ADOPT", cert, err)
+	}
+	if s := b.State(); s.Bursts < 10 || s.Steps != 1 {
+		t.Errorf("decided in %d bursts of %d steps", s.Bursts, s.Steps)
+	}
+}
+
+func TestBackgroundStopsWhereAnOperatorPins(t *testing.T) {
+	tuner, _ := inBackground(t, t.TempDir(), nil)
+	plan, err := tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		return Rig{}, errors.Join(tuner.Pin(ctx, anyModel, plan.Config, "ada"), errors.New("nothing was measured"))
+	}
+	b := tuner.Background(t.Context(), anyModel)
+	if _, err := b.Wait(t.Context()); err == nil || !strings.Contains(b.State().Reason, "pinned by ada") {
+		t.Errorf("after a pin: %+v, %v", b.State(), err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (p Problem) decide(wrong []target.Arm, snapshot *history.Snapshot) Plan {
 		c := config(threads)
 		return memory.Workspace{Bytes: uint64(c.WorkspaceBytes), Batch: c.Prefill.Batch}
 	}
-	use := device.Use{Context: p.context, Layout: string(facts.Layout), WeightBytes: uint64(p.layoutBytes(facts.Layout))}
+	use := device.Use{Context: p.context, Layout: string(facts.Layout), WeightBytes: uint64(p.LayoutBytes(facts.Layout))}
 	d, err := device.Decide(p.Host, p.gpus, opt.Needs(p.Model, use), opt)
 	if err != nil {
 		panic("tuner: Open checks the options of device")

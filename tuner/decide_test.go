@@ -79,7 +79,7 @@ func TestAPlanFromFactsSaysWhy(t *testing.T) {
 	if d.WorkspaceBytes.Value != uint64(plan.Config.WorkspaceBytes) || d.WorkspaceTokens != plan.Config.Prefill.Batch {
 		t.Errorf("workspace %+v for %d tokens, config has %d for %d", d.WorkspaceBytes, d.WorkspaceTokens, plan.Config.WorkspaceBytes, plan.Config.Prefill.Batch)
 	}
-	if want := uint64(p.layoutBytes(plan.Config.Layout)); d.Requirements.Weights.Value != want {
+	if want := uint64(p.LayoutBytes(plan.Config.Layout)); d.Requirements.Weights.Value != want {
 		t.Errorf("%d bytes of weights, the layout has %d", d.Requirements.Weights.Value, want)
 	}
 	// R0.35: what was measured beats the rules, and they are not asked.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -133,7 +134,7 @@ func (p Problem) completed(c Config) Config {
 		c.Devices = []string{p.Card.UUID}
 	}
 	if p.Card != nil && p.Card.TotalBytes > 0 {
-		need := float64(p.layoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
+		need := float64(p.LayoutBytes(c.Layout)+c.WorkspaceBytes) / float64(p.Card.TotalBytes)
 		c.GPUMemoryFraction = math.Ceil(need*1000) / 1000
 	}
 	return c
@@ -159,6 +160,11 @@ func (p Problem) validate(c Config) error {
 // one: costs are ratios to the yardstick, so another one is another scale.
 func (p Problem) key(yardstick target.Arm) string {
 	return p.domain().signature() + "/" + shortHash(armJSON(yardstick))
+}
+
+// Yardstick reports whether the costs of records with a signature are ratios to an arm.
+func Yardstick(signature string, a target.Arm) bool {
+	return strings.HasSuffix(signature, "/"+shortHash(armJSON(a)))
 }
 
 // identity is what makes the machine the one that something was learned on: on a GPU, also that.

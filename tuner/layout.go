@@ -49,9 +49,12 @@ func (p Problem) held() []kernels.Layout {
 	return list
 }
 
-// layoutBytes is what all ternary weights take in a layout.
-func (p Problem) layoutBytes(layout kernels.Layout) int64 {
-	format, _ := kernels.FormatOf(layout)
+// LayoutBytes is what all ternary weights take in a layout; 0 for one that this build does not know.
+func (p Problem) LayoutBytes(layout kernels.Layout) int64 {
+	format, ok := kernels.FormatOf(layout)
+	if !ok {
+		return 0
+	}
 	bytes := format.Bytes
 	if p.Target == targetCUDA {
 		bytes = func(n, k int) int { return gpukernels.Bytes(layout, n, k) }
@@ -101,7 +104,7 @@ func (r *tune) choose(ctx context.Context, searches []*search, before kernels.La
 	}
 	var verdicts []LayoutVerdict
 	for _, layout := range layouts {
-		v := LayoutVerdict{Layout: layout, Bytes: r.problem.layoutBytes(layout), RepackSeconds: r.repack(ctx, layout)}
+		v := LayoutVerdict{Layout: layout, Bytes: r.problem.LayoutBytes(layout), RepackSeconds: r.repack(ctx, layout)}
 		v.Ratio, v.Reason = r.worth(searches, layout)
 		verdicts = append(verdicts, v)
 	}
@@ -211,6 +214,7 @@ func (r *tune) repack(ctx context.Context, layout kernels.Layout) float64 {
 	if !ok {
 		return 0
 	}
+	_, _ = measure.Rest(ctx) // an interrupted run settles, too
 	cost, err := p.Repack(ctx, layout)
 	if err != nil {
 		return 0

@@ -138,7 +138,7 @@ func (p Problem) fits(c Config) float64 {
 	}
 	room := float64(memory.Defaults.Usable(p.Card.TotalBytes)) - float64(c.WorkspaceBytes)
 	layers := float64(max(1, p.Model.Layers))
-	return min(1, max(0, math.Floor(room/float64(max(1, p.layoutBytes(c.Layout)))*layers)/layers))
+	return min(1, max(0, math.Floor(room/float64(max(1, p.LayoutBytes(c.Layout)))*layers)/layers))
 }
 
 // lost is why the target refuses everything from now on, if it does.

@@ -198,7 +198,7 @@ func (r *tune) examine(ctx context.Context, h hint, end time.Time) (Received, er
 	}
 	defer r.target.Close()
 	done := receivedAs(h.entry)
-	done.Verdict, done.CheckedAt = Confirmed, r.now().UTC()
+	done.Verdict, done.CheckedAt = Confirmed, r.tuner.opt.Now().UTC()
 	for i, regime := range Regimes {
 		until := r.now().Add(end.Sub(r.now()) / time.Duration(len(Regimes)-i))
 		check := r.check(measuring, regime, h.config.Arm(regime), hintBlocks, until)

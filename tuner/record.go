@@ -202,7 +202,7 @@ func (r *tune) record(cert *Certificate, proof json.RawMessage) history.Run {
 	}
 	if cert != nil {
 		run.Facts[noiseFact] = strconv.FormatFloat(r.floor, 'g', 4, 64)
-		run.Finished, run.Verdict, run.Certificate = r.now().UTC(), string(cert.Verdict), proof
+		run.Finished, run.Verdict, run.Certificate = r.tuner.opt.Now().UTC(), string(cert.Verdict), proof
 	}
 	return run
 }
@@ -221,7 +221,7 @@ func (r *tune) learned(cert *Certificate) *history.Learned {
 		Host: cert.Fingerprint, Model: r.problem.Model.Fingerprint(), ModelName: r.problem.Model.Name,
 		Target: r.problem.Target, Objective: string(cert.Objective), Signature: r.problem.domain().signature(),
 		Identity: fields(r.problem.identity()), Envelope: envelope, Condition: fields(h.Condition()),
-		Config: config, Run: r.run, MeasuredAt: r.now().UTC(), Evaluations: cert.Evaluations + cert.Known, Curve: r.curve(),
+		Config: config, Run: r.run, MeasuredAt: r.tuner.opt.Now().UTC(), Evaluations: cert.Evaluations + cert.Known, Curve: r.curve(),
 	}
 }
 

@@ -267,6 +267,9 @@ func (s *search) explore(ctx context.Context) {
 			s.verdict.Stopped = "the time for searching was used up"
 			return
 		}
+		if _, err := measure.Rest(ctx); err != nil {
+			continue // the end is told above
+		}
 		asked := s.strategy.Ask(1)
 		if len(asked) == 0 {
 			s.verdict.Stopped = exhausted

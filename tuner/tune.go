@@ -17,7 +17,7 @@ import (
 
 // Budget bounds a tune run and says what it is for. Only Time is needed.
 type Budget struct {
-	Time       time.Duration  // everything included: setting up, searching, the final duel
+	Time       time.Duration  // everything included: setting up, searching, the final duel; but not the rests of a paced run
 	Objective  Objective      // "" = ObjectiveMixed
 	Target     string         // "cpu", "cuda", or "" or "auto" = both where there is a GPU, and the better one by measurement
 	Device     string         // UUID of the GPU; "" = the one with the most memory
@@ -229,13 +229,20 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 			return nil, fmt.Errorf("tune: target %s: %w", p.Target, err)
 		}
 	}
-	now := t.opt.Now()
-	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), now: t.opt.Now, started: now, deadline: now.Add(b.Time)}, nil
+	clock := t.opt.Now
+	if pacer := measure.PacerOf(ctx); pacer != nil {
+		clock = pacer.Now
+	}
+	now := clock()
+	return &tune{tuner: t, problem: p, budget: b, run: history.NewRunID(now), now: clock, started: now, deadline: now.Add(b.Time)}, nil
 }
 
 // until bounds ctx by a moment on the run's clock. A context knows the real clock only: on a simulated one the steps of a
 // run end by themselves, and how long they really take says nothing.
 func (r *tune) until(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	if pacer := measure.PacerOf(ctx); pacer != nil {
+		return pacer.Until(ctx, end)
+	}
 	if r.tuner.simulated {
 		return context.WithCancel(ctx)
 	}

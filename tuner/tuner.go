@@ -354,7 +354,7 @@ const cudaSample = 2 * time.Millisecond
 
 // liveCPU is the rig of this machine.
 func liveCPU(ctx context.Context, p Problem, seed uint64) (Rig, error) {
-	shelf := target.NewShelf(p.Host, p.Model, p.held(), target.CPUOptions{Seed: seed})
+	shelf := target.NewShelf(p.Host, p.Model, p.held(), target.CPUOptions{Seed: seed, Least: measure.PacerOf(ctx) != nil})
 	if _, err := shelf.Hold(ctx, DefaultLayout); err != nil {
 		return Rig{}, err
 	}

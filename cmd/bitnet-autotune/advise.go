@@ -158,10 +158,7 @@ func (a *app) advise(ctx context.Context, q adviceRequest) error {
 		return err
 	}
 	defer s.close()
-	report := rules.Advise(s.context)
-	if s.prove(ctx, report) {
-		report = rules.Advise(s.context)
-	}
+	report := s.advise(ctx, rules)
 	for _, note := range s.notes {
 		a.log.Warn().Msg(note)
 	}
@@ -169,6 +166,15 @@ func (a *app) advise(ctx context.Context, q adviceRequest) error {
 		return a.tryAdvice(ctx, q, s, report)
 	}
 	return a.printReport(report.Filter(filter))
+}
+
+// advise judges what the survey found, with what this host measured of the changes.
+func (s *survey) advise(ctx context.Context, rules *advisor.Advisor) advisor.Report {
+	report := rules.Advise(s.context)
+	if s.prove(ctx, report) {
+		report = rules.Advise(s.context)
+	}
+	return report
 }
 
 func (a *app) printReport(r advisor.Report) error {

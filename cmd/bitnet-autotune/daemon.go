@@ -13,11 +13,13 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/probe/gpu"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/dashboard"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
 )
 
 func (a *app) daemonVerb() *cobra.Command {
 	var opt daemon.Options
+	var shown dashboard.Options
 	var hours, target string
 	var memory uint64
 	rules := idle.DefaultRules
@@ -28,14 +30,22 @@ func (a *app) daemonVerb() *cobra.Command {
 process of the lowest priority: a tune that goes on where the last one stopped, or a check of what was learned against the
 default. Load that arrives ends the child within 100 ms. What is measured is kept.
 
+Where somebody else works, if only a little, a step works in bursts of some 10 ms that take --burst-share of the time, so that
+hardly a request of a service meets one. A tune then takes many hours, most of which it sleeps, holding its weights in memory.
+
 Modes: off does nothing; use measures nothing; advise checks and says what should be done; tune does it; frozen measures
 nothing, and ends with code 5 as soon as a config answers whose hash is not among --frozen.
+
+On --listen it shows what it does: a page, its JSON under /api/v1/, Prometheus metrics at /metrics, /healthz and /readyz. Pinning
+and rolling back there demand a token, which is made in the store (dashboard.token) unless --token-file names another. An address
+that other machines can reach demands --tls-cert and --tls-key, or --token-file; with that file, reading demands the token too.
 
 A pinned model is left alone. Nothing is rolled back because the daemon ends. One daemon works on a host: a second one ends
 with code 4.`,
 		Example: `  bitnet-autotune daemon --model bitnet-b1.58-2b-4t
   bitnet-autotune daemon --model falcon3-1b-1.58 --model bitnet-b1.58-2b-4t --cpu-per-day 10m --hours 22:00-06:00
-  bitnet-autotune daemon --model bitnet-b1.58-2b-4t --mode advise`,
+  bitnet-autotune daemon --model bitnet-b1.58-2b-4t --mode advise
+  bitnet-autotune daemon --model bitnet-b1.58-2b-4t --listen 0.0.0.0:9470 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.needStore(); err != nil {
@@ -48,11 +58,16 @@ with code 4.`,
 			if err := rules.Validate(); err != nil {
 				return usage(err)
 			}
+			if shown.Listen != noPage {
+				if _, err := dashboard.CheckListen(shown.Listen, shown.TLSCert, shown.TLSKey, shown.TokenFile); err != nil {
+					return usage(fmt.Errorf("--%w", err)) // it begins with the name of the option
+				}
+			}
 			if !slices.Contains(daemonTargets, target) {
 				return usage(fmt.Errorf("--target %q: %s", target, alternatives(daemonTargets)))
 			}
 			opt.Rules, opt.Memory = rules, memory<<20
-			return a.daemon(cmd, opt, target)
+			return a.daemon(cmd, opt, shown, target)
 		},
 	}
 	f := cmd.Flags()
@@ -67,9 +82,15 @@ with code 4.`,
 	f.StringVar(&hours, "hours", "", "hours of the day in which to work, local time, such as 22:00-06:00 (default: always)")
 	f.DurationVar(&rules.Quiet, "quiet-for", rules.Quiet, "how long the host must have been idle")
 	f.Float64Var(&rules.Utilization, "max-utilization", rules.Utilization, "share of the CPUs that others may use")
+	f.Float64Var(&rules.Idle, "idle-utilization", rules.Idle, "share of the CPUs up to which others' use means that nobody works; above it, work is done in bursts")
+	f.Float64Var(&rules.BurstShare, "burst-share", rules.BurstShare, "share of the time that bursts may take")
 	f.BoolVar(&rules.OnBattery, "on-battery", false, "also work on a battery")
 	f.Uint64Var(&memory, "child-memory", 0, "most MiB that a step may take (default: half of what is available)")
 	f.StringVar(&opt.Lock, "host-lock", idle.DefaultLock(), "file whose lock makes this the one daemon of the host")
+	f.StringVar(&shown.Listen, "listen", dashboard.DefaultListen, "HOST:PORT of the page, the JSON API and the metrics, or "+noPage)
+	f.StringVar(&shown.TLSCert, "tls-cert", "", "PEM file with the certificate of the page")
+	f.StringVar(&shown.TLSKey, "tls-key", "", "PEM file with its key")
+	f.StringVar(&shown.TokenFile, "token-file", "", "file with the token that changes on the page demand; made if absent (default dashboard.token in the store)")
 	f.StringVar(&target, "target", "cpu", "what to measure on: "+alternatives(daemonTargets))
 	completeFlag(cmd, "target", words(daemonTargets...))
 	return cmd
@@ -78,7 +99,7 @@ with code 4.`,
 // daemonTargets are the values of --target: what a step can tune.
 var daemonTargets = []string{"cpu", "cuda", "auto"}
 
-func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) error {
+func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, shown dashboard.Options, target string) error {
 	if len(opt.Models) == 0 {
 		return usage(errors.New("--model: name at least one model"))
 	}
@@ -107,11 +128,7 @@ func (a *app) daemon(cmd *cobra.Command, opt daemon.Options, target string) erro
 		}
 	}
 	opt.Child = []string{self, "step", "--store", a.store, "--prior", a.prior, "--target", target, "--mode", "tune", "--quiet"}
-	d, err := daemon.New(opt)
-	if err != nil {
-		return usage(err)
-	}
-	if err = d.Run(cmd.Context()); errors.Is(err, idle.ErrHeld) {
+	if err = a.runShown(cmd.Context(), opt, shown); errors.Is(err, idle.ErrHeld) {
 		return coded{exitBusy, err}
 	}
 	return err

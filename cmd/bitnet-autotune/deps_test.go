@@ -44,10 +44,12 @@ var allowed = map[string][]string{
 	"tuner":                     {"probe", "probe/gpu", "probe/model", "kernels", "cuda/driver", "cuda/kernels", "bandit", "bandit/online", "history", "history/fleet", "tuner/measure", "tuner/target", "cuda/memory", "tuner/device", "tuner/engine", "tuner/idle"},
 	"tuner/idle":                {},
 	"tuner/daemon":              {"probe", "history", "tuner", "tuner/idle", "tuner/measure", "tuner/target"},
-	"tuner/device":              {"probe", "probe/gpu", "probe/model", "cuda/memory"},
-	"tuner/advisor":             {"probe", "probe/gpu", "probe/model"},
-	"tuner/placement":           {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
-	"cmd/bitnet-autotune":       {"*"},
+	// It shows facts and measurements in the words of the packages that they come from: the host, the models, the arms, the engines.
+	"tuner/dashboard":     {"probe/gpu", "probe/model", "kernels", "history", "tuner", "tuner/advisor", "tuner/daemon", "tuner/measure", "tuner/target"},
+	"tuner/device":        {"probe", "probe/gpu", "probe/model", "cuda/memory"},
+	"tuner/advisor":       {"probe", "probe/gpu", "probe/model"},
+	"tuner/placement":     {"probe", "probe/gpu", "probe/model", "cuda/memory", "tuner/device"}, // cuda/memory: one truth of what a GPU has room for
+	"cmd/bitnet-autotune": {"*"},
 
 	"experiments/score":  {},
 	"experiments/replay": {"bandit", "history/t4", "experiments/score"},
@@ -76,7 +78,8 @@ var allowedInTests = map[string][]string{
 	"tuner/target":    {"cuda/sim"},
 	"cuda/memory":     {"cuda/sim"}, // a machine with GPUs
 	"tuner/placement": {"probe/model/modeltest"},
-	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "cuda/sim", "probe/model"}, // a simulated host with a card
+	"tuner/dashboard": {"tuner/measure/measuretest", "cuda/driver", "probe", "tuner/idle", "tuner/engine", "probe/model/modeltest"}, // a simulated host
+	"tuner/daemon":    {"tuner/measure/measuretest", "cuda/driver", "cuda/sim", "probe/model"},                                      // a simulated host with a card
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {

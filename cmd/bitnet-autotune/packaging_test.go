@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -197,7 +198,14 @@ type daemonSet struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
 				Containers []struct {
-					Args         []string
+					Args  []string
+					Ports []struct {
+						Name          string
+						ContainerPort int
+					}
+					LivenessProbe, ReadinessProbe struct {
+						HTTPGet struct{ Path, Port string }
+					}
 					VolumeMounts []struct{ Name, MountPath string }
 				}
 				Volumes []struct {
@@ -227,7 +235,12 @@ func TestDaemonSetAgreesWithItself(t *testing.T) {
 			t.Errorf("label %s of the pods is not %s", key, value)
 		}
 	}
-	parses(t, pod.Containers[0].Args)
+	daemon := pod.Containers[0]
+	parses(t, daemon.Args)
+	if live, ready, port := daemon.LivenessProbe.HTTPGet, daemon.ReadinessProbe.HTTPGet, daemon.Ports[0]; live.Path != "/healthz" || ready.Path != "/readyz" ||
+		live.Port != port.Name || ready.Port != port.Name || !slices.Contains(daemon.Args, fmt.Sprintf("0.0.0.0:%d", port.ContainerPort)) {
+		t.Errorf("probes %+v and %+v of %+v, of a daemon with %q", live, ready, port, daemon.Args)
+	}
 	var mounted []string
 	for _, m := range pod.Containers[0].VolumeMounts {
 		for _, v := range pod.Volumes {

@@ -16,14 +16,6 @@ import (
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 )
 
-// hostReport is the document of the probe verb: the facts of the host, and what the command knows besides.
-type hostReport struct {
-	Fingerprint string `json:"fingerprint"`
-	probe.Host
-	gpu.Survey
-	Bandwidth map[int]float64 `json:"read_bandwidth_bytes_per_second,omitempty"` // by threads
-}
-
 func (a *app) probeVerb() *cobra.Command {
 	var bandwidth bool
 	cmd := &cobra.Command{
@@ -32,13 +24,12 @@ func (a *app) probeVerb() *cobra.Command {
 		Example: "  bitnet-autotune probe\n  bitnet-autotune probe --bandwidth --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := probe.Local(cmd.Context())
+			report, err := gpu.LocalMachine(cmd.Context(), gpu.Options{})
 			if err != nil {
 				return err
 			}
-			report := hostReport{Fingerprint: h.Fingerprint(), Host: h, Survey: gpu.Local(cmd.Context(), gpu.Options{})}
 			if bandwidth {
-				if report.Bandwidth, err = readBandwidth(cmd.Context(), h); err != nil {
+				if report.Bandwidth, err = readBandwidth(cmd.Context(), report.Host); err != nil {
 					return err
 				}
 			}
@@ -79,7 +70,7 @@ func readBandwidth(ctx context.Context, h probe.Host) (map[int]float64, error) {
 	return found, nil
 }
 
-func writeHost(w io.Writer, r hostReport) {
+func writeHost(w io.Writer, r gpu.Machine) {
 	h, c := r.Host, r.CPU
 	fmt.Fprintf(w, "%s  (%s, %s/%s)\n", orUnknown(c.Model), orUnknown(c.Vendor), h.OS, h.Arch)
 	fmt.Fprintf(w, "cores        %d physical, %d logical, %d usable (%d physical) on NUMA nodes: %d\n", c.PhysicalCores, c.LogicalCores, c.UsableCores, c.UsablePhysical, c.NUMANodes)

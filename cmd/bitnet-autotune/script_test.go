@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +58,8 @@ func scripts(t *testing.T, dir string) {
 			"learn":    learn,
 			"etcd":     startEtcd,
 			"await":    await,
+			"address":  address,
+			"ask":      ask,
 
 			"grep-tree":    grepTree,
 			"corrupt-tree": corruptTree,
@@ -75,6 +81,7 @@ func isolate(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("BITNET_AUTOTUNE_LISTEN", "off")        // the port may be somebody else's
 	env.Setenv("BITNET_AUTOTUNE_FLEET_TIMEOUT", "20s") // a disk may be busy
 	sources, err := filepath.Abs("../..")
 	if err != nil {
@@ -111,6 +118,44 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// address puts a HOST:PORT on which nobody listens into a variable: address VARIABLE.
+func address(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: address variable")
+	}
+	ts.Setenv(args[0], freePort(ts))
+}
+
+// ask asks a server, which may have to begin first, and wants a status; what it answers goes into the file "answer": ask STATUS
+// URL, or with a token, with which an empty order is posted: ask STATUS URL TOKENFILE.
+func ask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: ask status url [tokenfile]")
+	}
+	r, err := http.NewRequest("GET", args[1], nil)
+	if len(args) == 3 {
+		r, err = http.NewRequest("POST", args[1], strings.NewReader("{}"))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + strings.TrimSpace(ts.ReadFile(args[2]))}}
+	}
+	ts.Check(err)
+	for {
+		reply, err := http.DefaultClient.Do(r)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		ts.Check(err)
+		body, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		ts.Check(err)
+		if got := fmt.Sprint(reply.StatusCode); got != args[0] {
+			ts.Fatalf("%s: %s, want %s: %s", args[1], got, args[0], body)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs("answer"), body, 0o600))
+		return
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
@@ -14,7 +15,7 @@ import (
 func (a *app) stepVerb() *cobra.Command {
 	var model, target string
 	var budget time.Duration
-	var check bool
+	var check, paced bool
 	cmd := &cobra.Command{
 		Use:     "step --model M",
 		Short:   "One step of the daemon: a short tune, or a check, that prints JSON",
@@ -30,14 +31,18 @@ func (a *app) stepVerb() *cobra.Command {
 				return err
 			}
 			defer t.Close()
+			ctx := cmd.Context()
+			if paced {
+				ctx = measure.WithPacer(ctx, daemon.Paced())
+			}
 			if check {
-				v, err := t.Verify(cmd.Context(), model, budget)
+				v, err := t.Verify(ctx, model, budget)
 				if err != nil {
 					return err
 				}
 				return json.NewEncoder(a.out).Encode(v)
 			}
-			cert, err := t.Tune(cmd.Context(), model, tuner.Budget{Time: budget, Target: target, Seed: uint64(time.Now().UnixNano())})
+			cert, err := t.Tune(ctx, model, tuner.Budget{Time: budget, Target: target, Seed: uint64(time.Now().UnixNano())})
 			if err != nil {
 				return err
 			}
@@ -55,5 +60,6 @@ func (a *app) stepVerb() *cobra.Command {
 	f.DurationVar(&budget, "budget", 20*time.Second, "time for everything")
 	f.StringVar(&target, "target", "cpu", "what to measure on")
 	f.BoolVar(&check, "check", false, "compare what was learned with the default, and change nothing")
+	f.BoolVar(&paced, "paced", false, "rest whenever the daemon that started this says so")
 	return cmd
 }

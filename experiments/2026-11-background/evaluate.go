@@ -87,18 +87,59 @@ func ratio(halves []half, q float64, seed uint64) (estimate, low, high float64) 
 // table is the answer as Markdown.
 func table(halves []half) string {
 	var b strings.Builder
-	with, without, cpu := []float64(nil), []float64(nil), 0.0
+	var all []int
 	for _, h := range halves {
-		if h.Tuner {
-			with, cpu = append(with, h.Latencies...), cpu+h.CPUSeconds
-		} else {
-			without = append(without, h.Latencies...)
+		if !slices.Contains(all, h.Pair) {
+			all = append(all, h.Pair)
 		}
 	}
-	fmt.Fprintf(&b, "%d and %d requests; the tuner used %.0f CPU seconds.\n\n| quantile | without, ms | with, ms | with / without | 95 %% interval |\n|---|---|---|---|---|\n", len(without), len(with), cpu)
-	for _, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
+	with, without := pooled(halves, all)
+	fmt.Fprintf(&b, "%d and %d requests in %d pairs.\n\n| quantile | without, ms | with, ms | with / without | 95 %% interval |\n|---|---|---|---|---|\n", len(without), len(with), len(all))
+	for _, q := range []float64{0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1} {
 		estimate, low, high := ratio(halves, q, 1)
 		fmt.Fprintf(&b, "| p%g | %.3f | %.3f | %.3f | %.3f-%.3f |\n", 100*q, quantile(without, q), quantile(with, q), estimate, low, high)
+	}
+	b.WriteString(felt(halves, quantile(without, 0.99)))
+	b.WriteString("\np99 of each half, ms:\n\n| pair | without | with | with / without |\n|---|---|---|---|\n")
+	for _, pair := range all {
+		with, without := pooled(halves, []int{pair})
+		fmt.Fprintf(&b, "| %d | %.3f | %.3f | %.3f |\n", pair, quantile(without, 0.99), quantile(with, 0.99), quantile(with, 0.99)/quantile(without, 0.99))
+	}
+	return b.String()
+}
+
+// tuneSeconds is how long a tune works: what the daemon allows one beside a service.
+const tuneSeconds = 60
+
+// felt says what the tuner did, which requests it met, and when a tune would be done at this pace.
+func felt(halves []half, p99 float64) string {
+	var met, others []float64
+	var worked, child, daemon, time float64
+	for _, h := range halves {
+		if !h.Tuner || len(h.Latencies) == 0 {
+			continue
+		}
+		for i, ms := range h.Latencies {
+			if _, found := slices.BinarySearch(h.Met, i); found {
+				met = append(met, ms)
+			} else {
+				others = append(others, ms)
+			}
+		}
+		worked, child, daemon, time = worked+h.Worked, child+h.ChildCPU, daemon+h.DaemonCPU, time+h.Seconds
+	}
+	slow := 0
+	for _, ms := range met {
+		if ms > p99 {
+			slow++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nIn the %.0f s with the tuner its children worked for %.2f s (%.3f %% of the time) and used %.2f CPU s, the daemon itself %.2f.\n", time, worked, 100*worked/time, child, daemon)
+	fmt.Fprintf(&b, "%d requests (%.2f %%) met that work: %d of them took longer than the p99 without the tuner; their median is %.3f ms, that of the others %.3f ms.\n",
+		len(met), 100*float64(len(met))/float64(max(1, len(met)+len(others))), slow, quantile(met, 0.5), quantile(others, 0.5))
+	if worked > 0 {
+		fmt.Fprintf(&b, "At this pace a tune of %d s of work is done in %.1f hours, and uses %.0f CPU s of the day's 1800.\n", tuneSeconds, tuneSeconds/(worked/time)/3600, tuneSeconds*child/worked)
 	}
 	return b.String()
 }
@@ -130,11 +171,15 @@ func picture(halves []half) string {
 	}{{without, "without the tuner", "#1f77b4", 20}, {with, "with the tuner", "#d62728", 38}} {
 		sorted := slices.Sorted(slices.Values(curve.list))
 		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text><polyline fill="none" stroke="%s" points="`, width-180, curve.labelled, curve.colour, curve.name, curve.colour)
+		last := math.Inf(-1)
 		for i, v := range sorted {
 			share := 1 - float64(i)/float64(len(sorted))
 			x := margin + (math.Log10(max(v, 1e-3))-least)/(most-least)*(width-2*margin)
 			y := margin + -math.Log10(share)/deepest*(height-2*margin)
-			fmt.Fprintf(&b, "%.1f,%.1f ", x, y)
+			if x-last > 0.5 || i > len(sorted)-100 { // more cannot be seen
+				fmt.Fprintf(&b, "%.1f,%.1f ", x, y)
+				last = x
+			}
 		}
 		b.WriteString(`"/>` + "\n")
 	}

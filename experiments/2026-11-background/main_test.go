@@ -3,7 +3,11 @@ package main
 import (
 	"encoding/xml"
 	"io"
+	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,7 +61,41 @@ func TestPictureIsXML(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text := table(planted(0.05)); strings.Count(text, "\n| p") != 5 {
-		t.Errorf("the table has not five quantiles:\n%s", text)
+	if text := table(planted(0.05)); strings.Count(text, "\n| p") != 10 { // and the heads of another
+		t.Errorf("the table has not nine quantiles:\n%s", text)
+	}
+}
+
+func TestRequestsThatMetWork(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	text := "09:06:24 INF something else\n" +
+		"09:06:24 DBG a child worked from_us=1000000 to_us=1020000\n" + // the first request, which takes 10 ms
+		"09:06:25 DBG a child worked from_us=1150000 to_us=1199999\n" + // between two
+		"09:06:25 DBG a child worked from_us=1290000 to_us=1350000\n" // the fourth, and after the end
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	halves := []half{{Tuner: true, Begin: 1_000_000, Seconds: 0.4, Latencies: []float64{10, 10, 10, 10}}, {Begin: 1_000_000, Latencies: []float64{10}}}
+	if err := (study{rate: 10}).meet(halves, &daemon{log: log}); err != nil {
+		t.Fatal(err)
+	}
+	if got := halves[0]; !slices.Equal(got.Met, []int{0, 3}) || math.Abs(got.Worked-0.129999) > 1e-9 {
+		t.Errorf("met requests %v in %v s of work, want 0 and 3 in 0.13", got.Met, got.Worked)
+	}
+	if halves[1].Met != nil || halves[1].Worked != 0 {
+		t.Errorf("in the half without the tuner: %+v", halves[1])
+	}
+	if text := felt(halves, 5); !strings.Contains(text, "2 requests (50.00 %) met") || !strings.Contains(text, "32.500 % of the time") {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+func TestStudiesThatCannotBe(t *testing.T) {
+	for name, s := range map[string]study{
+		"rate": {pairs: 1, length: 2, settle: 1}, "pairs": {rate: 1, length: 2, settle: 1}, "length": {rate: 1, pairs: 1, length: 1, settle: 1},
+	} {
+		if err := s.main(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "-"+name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

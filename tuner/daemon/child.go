@@ -5,17 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
 )
 
 // ending is how a child ended.
@@ -33,7 +33,7 @@ const (
 
 // limits bound a child.
 type limits struct {
-	time   time.Duration
+	time   time.Duration // that it works, without its rests
 	cpu    time.Duration
 	memory uint64 // bytes
 }
@@ -59,15 +59,23 @@ func (d *Daemon) runChild(ctx context.Context, args []string, most limits) outco
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second // for who has inherited the pipes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	orders, questions, hangUp, err := line(cmd)
+	if err != nil {
+		return outcome{ending: crashed, why: err.Error()}
+	}
+	defer hangUp()
 	c, err := start(cmd)
 	if err != nil {
 		return outcome{ending: crashed, why: err.Error()}
+	}
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
 	}
 	c.bound(most.memory)
 	if err := d.journal.began(c.pid); err != nil {
 		d.tell(warnLevel, "", "the child could not be written into the journal", err.Error())
 	}
-	o := d.watchChild(ctx, c, most)
+	o := d.watchChild(ctx, c, most, orders, questions)
 	err = c.reap()
 	if cmd.ProcessState != nil {
 		o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -94,12 +102,47 @@ func program(name string) string {
 	return name
 }
 
-// watchChild waits for a child to exit, and kills it where it must not go on.
-func (d *Daemon) watchChild(ctx context.Context, c *child, most limits) outcome {
-	gate := idle.Gate{Rules: d.opt.Rules}
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	end := time.Now().Add(most.time)
+// line opens the pipes by which a child is told when to work, and by which it asks. hangUp closes the daemon's ends of them.
+func line(cmd *exec.Cmd) (orders io.Writer, questions <-chan struct{}, hangUp func(), err error) {
+	told, orderer, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	asker, ask, err := os.Pipe()
+	if err != nil {
+		told.Close()
+		orderer.Close()
+		return nil, nil, nil, err
+	}
+	cmd.ExtraFiles = []*os.File{told, ask} // toldBy, askBy
+	asked := make(chan struct{}, 1)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for question := make([]byte, 1); ; {
+			if _, err := asker.Read(question); err != nil {
+				return
+			}
+			select {
+			case asked <- struct{}{}:
+			default: // one is not yet answered
+			}
+		}
+	})
+	return orderer, asked, func() {
+		for _, f := range []*os.File{told, orderer, asker, ask} {
+			f.Close()
+		}
+		reader.Wait()
+	}, nil
+}
+
+// watchChild waits for a child to exit, tells it when to work, and kills it where it must not go on.
+func (d *Daemon) watchChild(ctx context.Context, c *child, most limits, orders io.Writer, questions <-chan struct{}) outcome {
+	s := &shift{d: d, most: most, tell: func(o order) { _, _ = orders.Write([]byte{byte(o)}) }} // one that has exited is noticed below
+	s.begin(time.Now())
+	defer func() { s.end(time.Now()) }()
+	timer := time.NewTimer(s.next(time.Now()))
+	defer timer.Stop()
 	for {
 		var o outcome
 		select {
@@ -107,23 +150,18 @@ func (d *Daemon) watchChild(ctx context.Context, c *child, most limits) outcome 
 			return outcome{ending: finished}
 		case <-ctx.Done():
 			o = outcome{ending: cancelled, why: context.Cause(ctx).Error()}
-		case <-ticker.C:
+		case <-questions:
+			cpu, _ := c.usage()
+			s.asked(time.Now(), cpu)
+		case <-timer.C:
 			cpu, memory := c.usage()
-			gate.Look(d.opt.Watch(), cpu)
-			if why := gate.Yield(); why != "" {
-				o = outcome{ending: gaveWay, why: why}
-			} else if time.Now().After(end) {
-				o = outcome{ending: tooLong, why: fmt.Sprintf("it runs for longer than %v", most.time)}
-			} else if memory > most.memory {
-				o = outcome{ending: tooMuch, why: fmt.Sprintf("%d MiB of %d", memory>>20, most.memory>>20)}
-			} else if cpu > most.cpu {
-				o = outcome{ending: tooDear, why: fmt.Sprintf("%v of %v", cpu, most.cpu)}
-			}
+			o = s.look(time.Now(), cpu, memory)
 		}
 		if o.ending != "" {
 			c.kill()
 			return o
 		}
+		timer.Reset(s.next(time.Now()))
 	}
 }
 
@@ -197,20 +235,19 @@ func (c *child) reap() error {
 	return <-c.ended
 }
 
-// usage is the CPU time and the memory that the child has used so far.
+// usage is the CPU time and the memory that the child has used so far. The clock is exact, where /proc/PID/stat counts ticks.
 func (c *child) usage() (cpu time.Duration, memory uint64) {
+	const scheduled = 2 // CPUCLOCK_SCHED: clock_getcpuclockid(3) makes a clock's number of a process's like this
+	var used unix.Timespec
+	if unix.ClockGettime(int32(^c.pid<<3|scheduled), &used) != nil {
+		return 0, 0
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
-	if err != nil {
-		return 0, 0
+	if f := statFields(stat); err == nil && len(f) > 21 {
+		pages, _ := strconv.ParseUint(f[21], 10, 64)
+		memory = pages * uint64(os.Getpagesize())
 	}
-	f := statFields(stat)
-	if len(f) < 22 {
-		return 0, 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	pages, _ := strconv.ParseUint(f[21], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, pages * uint64(os.Getpagesize())
+	return time.Duration(used.Nano()), memory
 }
 
 // statFields are those of /proc/PID/stat from the third on: the second is a name in parentheses, with whatever is in it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
@@ -31,8 +32,8 @@ type Options struct {
 	Tuner  *tuner.Tuner // answers, takes pins and rolls back; it does not measure
 	Store  string
 	Models []string
-	// Child is the command that runs a step, to which "--model M --budget 15s --check=false" are added. It prints a
-	// tuner.Certificate, or with --check a tuner.Verification, as JSON.
+	// Child is the command that runs a step, to which "--model M --budget 15s --check=false --paced" are added. It prints a
+	// tuner.Certificate, or with --check a tuner.Verification, as JSON, and works at the pace of Paced.
 	Child []string
 
 	Mode   tuner.Mode    // "" = that of Tuner; frozen, if it is to be, is Tuner
@@ -48,6 +49,10 @@ type Options struct {
 	GPU func() float64
 	Log zerolog.Logger
 	Now func() time.Time // if nil, time.Now
+
+	// Ready is called once this is the one daemon of the host and has taken up what an earlier one left, before any step. Its
+	// error ends Run.
+	Ready func() error
 
 	// Read tells how busy the machine is, and Watch the same, but only what load while measuring shows in. If nil, the one this
 	// runs on.
@@ -128,11 +133,15 @@ type Daemon struct {
 	opt     Options
 	journal journal
 	ledger  *idle.Ledger
-	models  []*sentinel // of the goroutine that runs Run
+	models  []*sentinel // of the goroutine that runs Run, like the next two
+	gate    idle.Gate
+	pace    idle.Pace // of the children that are not alone
+	doing   string    // what the child is for
 
 	mu      sync.Mutex
 	state   State
 	readers map[chan Event]bool
+	past    map[string][]Check
 	due     map[string]bool // models to look at at once, since an operator changed something
 }
 
@@ -141,7 +150,7 @@ func New(opt Options) (*Daemon, error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{opt: opt, journal: newJournal(opt.Store), due: map[string]bool{}}
+	d := &Daemon{opt: opt, journal: newJournal(opt.Store), due: map[string]bool{}, past: map[string][]Check{}}
 	d.state = State{Started: opt.Now(), Mode: opt.Mode, Phase: Stopped, Reason: "it has not begun", Budget: Budget{Limit: opt.PerDay.Seconds(), Left: opt.PerDay.Seconds()}}
 	for _, name := range opt.Models {
 		d.models = append(d.models, &sentinel{name: name, path: filepath.Join(opt.Store, sentinelName(name)), step: opt.Step})
@@ -163,6 +172,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer unlock()
 	if err := d.restore(ctx); err != nil {
 		return err
+	}
+	if d.opt.Ready != nil {
+		if err := d.opt.Ready(); err != nil {
+			return err
+		}
 	}
 	defer d.phase(Stopped, "it was asked to end")
 	d.tell(infoLevel, "", "background tuning begins", fmt.Sprintf("mode %s, %v of CPU time a day", d.opt.Mode, d.opt.PerDay))
@@ -205,7 +219,7 @@ const factsEvery = time.Minute
 
 // loop waits for the machine to be idle and for something to be due, one thing at a time.
 func (d *Daemon) loop(ctx context.Context) error {
-	gate := idle.Gate{Rules: d.opt.Rules, GPU: d.opt.GPU}
+	d.gate, d.pace = idle.Gate{Rules: d.opt.Rules, GPU: d.opt.GPU}, idle.Pace{Share: d.opt.Rules.BurstShare}
 	var looked time.Time
 	for {
 		if since := d.opt.Now().Sub(looked); since >= factsEvery || since < 0 || d.asked() {
@@ -215,15 +229,16 @@ func (d *Daemon) loop(ctx context.Context) error {
 				return err
 			}
 		}
-		gate.Look(d.opt.Read(), 0)
-		d.account(gate.Usage(d.opt.Rules.Quiet))
+		d.lookAround(0)
 		if job, why := d.next(ctx); job == nil {
 			d.phase(Waiting, why)
-		} else if why := gate.Admit(d.opt.Now()); why != "" {
+		} else if why := d.gate.Admit(d.opt.Now()); why != "" {
 			d.phase(Waiting, why)
+		} else if light := d.gate.Light(); light != "" && time.Now().Before(d.pace.Next()) {
+			d.phase(Waiting, "the last child has still to be paid for with a rest, as "+light)
 		} else {
 			d.do(ctx, *job)
-			gate.Forget()
+			d.gate.Forget()
 		}
 		select {
 		case <-ctx.Done():
@@ -240,6 +255,26 @@ func (d *Daemon) asked() bool {
 	any := len(d.due) > 0
 	clear(d.due)
 	return any
+}
+
+// pending reports whether an operator has changed something that was not yet looked at.
+func (d *Daemon) pending() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.due) > 0
+}
+
+// lookAround sees how busy others are. child is the CPU time of the child that runs, if one does.
+func (d *Daemon) lookAround(child time.Duration) {
+	var own unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &own)
+	d.gate.Look(d.opt.Read(), child+time.Duration(own.Utime.Nano()+own.Stime.Nano()))
+	d.account(d.gate.Usage(d.opt.Rules.Quiet))
+}
+
+// pacing says how the child works.
+func (d *Daemon) pacing(how string) {
+	d.change(func(s *State) { s.Reason = d.doing + "; " + how })
 }
 
 // account shows what others do and what was spent.
@@ -306,9 +341,12 @@ func (d *Daemon) Pin(ctx context.Context, model, by string) error {
 	return d.ordered(model, "pinned by "+by, "", err)
 }
 
+// Unpinned begins the event of a model that is unpinned; who did it follows.
+const Unpinned = "unpinned by "
+
 // Unpin lets what was learned answer again.
 func (d *Daemon) Unpin(ctx context.Context, model, by string) error {
-	return d.ordered(model, "unpinned by "+by, "", d.opt.Tuner.Unpin(ctx, model))
+	return d.ordered(model, Unpinned+by, "", d.opt.Tuner.Unpin(ctx, model))
 }
 
 // Rollback makes the config that was certified before answer again.

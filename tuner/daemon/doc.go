@@ -14,6 +14,14 @@ step: a Tune of some seconds, which goes on from what earlier steps recorded, or
 default. The child has the lowest priority and a cap on its memory, and is killed, by its own id, when load arrives, when it
 hangs, and when it takes more memory or CPU time than it was given. A child that crashes costs a step.
 
+A child works without rests only for as long as nobody else works (Rules.Idle). Otherwise it works in bursts: it asks the
+daemon before each, over a pipe, and is let begin when the bursts before have been paid for with rests (Rules.BurstShare), the
+host has been quiet enough for Rules.Quiet, and nobody runs at that moment. When a service comes or goes, the same child goes
+on the other way. Its time is the time that it works.
+
+Every check is kept, the last 170 of a model (Checks). What shows the daemon begins in Options.Ready, so that a second daemon of the
+host takes no port from the first.
+
 The checks of a model feed a Detector and a Rate for each regime. When the ratio to the default has fallen, the model is tuned anew
 if it still beats the default, and else rolled back; when both have become slower, it is tuned anew. Every such change is one line
 that says what and why.
@@ -27,8 +35,16 @@ A step that is killed loses the arm that it was measuring and nothing else; but 
 a host that is never idle for the length of a step nothing is learned.
 
 A child has the machine's caches and memory bandwidth in common with everybody, whatever its priority. It is kept harmless by
-being away, not by being nice. A service that is idle but for a few requests a second looks idle: while a child measures, the
-slowest of its requests take up to twice as long (experiments/2026-11-background).
+being away, not by being nice. Even SCHED_IDLE may keep its CPU until the next tick, up to 4 ms, where the kernel does not
+preempt it for who wakes up; so the workers of a child give up their CPUs every 0.2 ms while they measure
+(experiments/2026-11-background). While they make weights they do not.
+
+A child that rests holds its memory: no more layers than are needed for them to be read from memory, and no more than
+Options.Memory. It gives way when others wait for memory (PSI), when it was not let work for an hour, and when an operator
+changes something or tunes himself; what it measured is kept, its set-up is not. The other models wait for their turn.
+
+A burst is as long as what cannot be divided: 25 ms and one block, which for prompts of a model of 0.7 G weights with the
+default kernel is half a second. The rest after it is as much longer.
 
 How busy a GPU is, is known before a step and not during one: NVML does not tell whose work it is, and of a MIG instance nothing.
 
@@ -36,6 +52,9 @@ Nothing of the system's state is touched: no governor, no clocks, no cgroup. Wha
 and the budget that it had reserved. The kernel ends the child with the daemon; the journal is for where it does not.
 
 # Decisions
+
+2026-11-22: When to rest is the daemon's decision, and the child asks. The road not taken, a child that paces itself, needs all
+the rules in two places, and nobody would hold it to them.
 
 2026-11-21: A child is killed at once and not stopped and continued. One that is stopped holds its memory, a sample that spans
 the pause is worthless, and it may hold the lock of the store. The history is made to survive kills.

@@ -67,6 +67,8 @@ func childMain(kind string, args []string) int {
 		panic("some trouble")
 	case "hang":
 		select {}
+	case "bursts":
+		return burstsMain()
 	case "hold": // the store, as a long step does
 		f, err := os.OpenFile(filepath.Join(args[0], "tune.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 		if err == nil {
@@ -161,6 +163,7 @@ func withCard(o *tuner.Options) {
 func stepMain(args []string, target string, change ...func(*tuner.Options)) int {
 	f := flag.NewFlagSet("step", flag.ContinueOnError)
 	name, budget, check := f.String("model", "", ""), f.Duration("budget", 0, ""), f.Bool("check", false, "")
+	f.Bool("paced", false, "")
 	if err := f.Parse(args[1:]); err != nil {
 		return 2
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type saved struct {
 	Next       time.Time                          `json:"next_check"`
 	Retune     string                             `json:"retune"` // why it is to be tuned anew; "" = it is not
 	Verdict    string                             `json:"verdict"`
+	Past       []Check                            `json:"past"`
 }
 
 // sentinelName is the file of a store in which the checks of a model are kept. A model may be a path.
@@ -236,6 +238,7 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 		shown.Drift = max(shown.Drift, rate.Sum)
 	}
 	d.change(func(s *State) {
+		d.past[m.name] = slices.Clone(m.saved.Past)
 		for i := range s.Models {
 			if s.Models[i].Name == m.name {
 				s.Models[i] = shown
@@ -255,6 +258,10 @@ func (d *Daemon) do(ctx context.Context, j job) {
 		return
 	}
 	cores := time.Duration(max(1, host.CPU.UsableCores))
+	light := d.gate.Light()
+	if light != "" && !j.check {
+		j.time = max(j.time, pacedStep)
+	}
 	wanted := 2 * cores * j.time // making the weights is in the time of a step, but a slow host may overrun it
 	reserved := min(wanted, d.ledger.Left())
 	if reserved < min(wanted, cores*leastCPU) {
@@ -272,10 +279,10 @@ func (d *Daemon) do(ctx context.Context, j job) {
 	if memory == 0 {
 		memory = memoryCap(host.Memory)
 	}
-	d.account(idle.Usage{Known: true})
-	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], fmt.Sprintf("%s: %s", j.model.name, j.why))
+	d.doing = fmt.Sprintf("%s: %s", j.model.name, j.why)
+	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], d.doing)
 	d.change(func(s *State) { s.Steps++ })
-	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check))
+	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check), "--paced")
 	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
 		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
 	})
@@ -423,17 +430,19 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 	}
 	for _, c := range v.Regimes {
 		if c.Verdict == tuner.Failed && c.Reason != "" { // wrong, or it cannot even be run
+			d.note(m, c)
 			d.takeBack(ctx, m, fmt.Sprintf("%s: %s", c.Regime, c.Reason), c.Regime)
 			return nil
 		}
-		if watched := m.saved.Detectors[c.Regime]; watched != nil {
-			if watched.Add(c.Ratio) {
-				d.drifted(ctx, m, c.Regime, *watched)
-				return nil
-			}
-			if watched.Sum > driftLimit/3 {
-				every = d.opt.Every / soon
-			}
+		watched := m.saved.Detectors[c.Regime]
+		alarm := watched != nil && watched.Add(c.Ratio)
+		d.note(m, c)
+		if alarm {
+			d.drifted(ctx, m, c.Regime, *watched)
+			return nil
+		}
+		if watched != nil && watched.Sum > driftLimit/3 {
+			every = d.opt.Every / soon
 		}
 		rate := m.saved.rate(conditionName(m.saved.Conditions), c.Regime)
 		if rate.Add(c.LearnedNs) {

@@ -20,6 +20,9 @@ const (
 	Stopped   Phase = "stopped"
 )
 
+// Phases lists them.
+func Phases() []Phase { return []Phase{Waiting, Measuring, Checking, Stopped} }
+
 // State is a snapshot of the daemon.
 type State struct {
 	At      time.Time    `json:"at"`

@@ -1,6 +1,9 @@
 package idle
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Gate watches the machine and says when it is idle enough. It is for one goroutine.
 type Gate struct {
@@ -63,6 +66,20 @@ func (g *Gate) Admit(now time.Time) string {
 	}
 	if last := g.Usage(0); last.Utilization > g.Rules.Utilization {
 		return "others have just begun to use the CPUs"
+	}
+	return ""
+}
+
+// Light says who may feel it if work goes on without rests; "" = nobody. While it does go on, somebody new is noticed in a
+// fifth of Rules.Quiet: one that uses little shows in the whole of it only.
+func (g *Gate) Light() string {
+	for _, part := range []struct {
+		over time.Duration
+		most float64
+	}{{g.Rules.Quiet, g.Rules.Idle}, {g.Rules.Quiet / 5, 3 * g.Rules.Idle}} {
+		if u := g.Usage(part.over); u.Known && u.Utilization > part.most {
+			return fmt.Sprintf("others use the CPUs to %.2f %%", 100*u.Utilization)
+		}
 	}
 	return ""
 }

@@ -199,6 +199,8 @@ func TestRulesThatCannotBe(t *testing.T) {
 		"quiet":       func(r *Rules) { r.Quiet = 0 },
 		"window":      func(r *Rules) { r.Window = time.Second },
 		"utilisation": func(r *Rules) { r.Utilization = 2 },
+		"idle":        func(r *Rules) { r.Idle = -1 },
+		"burst share": func(r *Rules) { r.BurstShare = 0 },
 		"hours":       func(r *Rules) { r.From = -time.Hour },
 	} {
 		r := DefaultRules

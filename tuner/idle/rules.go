@@ -19,6 +19,12 @@ type Rules struct {
 	OnBattery   bool          // whether to work on a battery
 	From, To    time.Duration // of the day, local time, in which to work; equal = always; From > To is over midnight
 
+	// Idle is the share of the CPUs up to which others' use is that of a machine on which nobody works. Above it, up to
+	// Utilization, somebody may be served who would feel being met: then work is done in bursts that take BurstShare of the
+	// time, so that at most about so many of his requests meet one.
+	Idle       float64
+	BurstShare float64
+
 	Window    time.Duration // over which load is noticed while measuring
 	YieldCPUs float64       // CPUs of others over Window at which to stop, besides YieldShare
 	// YieldShare of all CPUs is added to YieldCPUs: the counters are in ticks, whose error grows with the CPUs.
@@ -35,6 +41,8 @@ var DefaultRules = Rules{
 	IOStall:     0.05,
 	Throttled:   0.01,
 	GPU:         0.05,
+	Idle:        0.005,
+	BurstShare:  0.001,
 	Window:      60 * time.Millisecond,
 	YieldCPUs:   0.5,
 	YieldShare:  0.05,
@@ -50,6 +58,10 @@ func (r Rules) Validate() error {
 		return fmt.Errorf("idle: window %v: want more than 0 and at most 100ms, within which load is to be noticed", r.Window)
 	case r.Utilization < 0 || r.Utilization > 1:
 		return fmt.Errorf("idle: utilisation %v: want a share from 0 to 1", r.Utilization)
+	case r.Idle < 0 || r.Idle > 1:
+		return fmt.Errorf("idle: idle %v: want a share from 0 to 1", r.Idle)
+	case r.BurstShare <= 0 || r.BurstShare > 1:
+		return fmt.Errorf("idle: burst share %v: want a share of the time above 0, up to 1", r.BurstShare)
 	case r.From < 0 || r.From > day || r.To < 0 || r.To > day:
 		return fmt.Errorf("idle: hours %v to %v: want times of a day", r.From, r.To)
 	}

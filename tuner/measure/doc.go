@@ -86,6 +86,11 @@
 //
 // # Decisions
 //
+// 2026-11-22: A run may be paced (see [Pacer]). It rests between blocks and between other slices of work, never within a
+// block, so that pairs stay pairs. The pacer travels in the context, because weights are made and results verified by code
+// that knows no Timer. The road not taken, stopping the process from outside, needs no co-operation, but a sample that
+// spans a stop has to be found and dropped.
+//
 // 2026-11-21: Signed ranks with winsorised scores. One bad sample in 16 spoils a quarter of the blocks, near the
 // breakdown point of Wilcoxon's test (0.29), whose interval is then half as wide again. Trimmed means with Student's t
 // (Tukey & McLaughlin, 1963; Yuen, 1974) are nearly as narrow, but their coverage is an approximation, and at the 99.7 %

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 )
@@ -37,13 +38,21 @@ func (p *Pair) Block(ctx context.Context) error {
 	if err := p.ready(ctx); err != nil {
 		return err
 	}
-	for range attempts {
-		if counted, err := p.try(ctx); counted || err != nil {
+	for tries := 0; tries < attempts; {
+		counted, err := p.try(ctx)
+		if errors.Is(err, errInterrupted) {
+			continue
+		}
+		if counted || err != nil {
 			return err
 		}
+		tries++
 	}
 	return nil
 }
+
+// errInterrupted means that a block has to begin anew.
+var errInterrupted = errors.New("interrupted")
 
 func (p *Pair) ready(ctx context.Context) (err error) {
 	if p.readied {
@@ -59,13 +68,20 @@ func (p *Pair) ready(ctx context.Context) (err error) {
 	return nil
 }
 
-// try runs one block and reports whether it counts. Samples of a block cut short by an error are dropped.
+// try runs one block and reports whether it counts. Samples of a block cut short by an error are dropped, and those of one
+// that is interrupted, which begins anew: no block spans a rest.
 func (p *Pair) try(ctx context.Context) (counted bool, err error) {
+	if err := p.timer.rest(ctx, p.base, p.readyBase.Iterations); err != nil {
+		return false, err
+	}
 	baseFirst := p.timer.baseFirst()
 	p.timer.watch().mark()
 	var costs [4]float64
 	counted = true
 	for slot := range costs {
+		if interrupted(ctx) {
+			return false, errInterrupted
+		}
 		disturbed := false
 		if p.isBase(slot, baseFirst) {
 			costs[slot], disturbed, err = p.timer.sample(ctx, p.base, p.readyBase.Iterations)

@@ -66,6 +66,9 @@ func (t *Timer) Warm(ctx context.Context, s Subject) (Ready, error) {
 // lengthen doubles the iterations until one sample lasts MinSample, and returns how long it took.
 func (t *Timer) lengthen(ctx context.Context, s Subject, ready *Ready, limit time.Duration) (time.Duration, error) {
 	for {
+		if _, err := Rest(ctx); err != nil {
+			return 0, err
+		}
 		took, err := t.run(ctx, s, ready.Iterations)
 		if err != nil {
 			return 0, err
@@ -86,6 +89,9 @@ func (t *Timer) round(ctx context.Context, s Subject, ready *Ready, limit time.D
 	end := min(ready.Elapsed+roundTime<<ready.Rounds, limit)
 	var samples []time.Duration
 	for len(samples) < roundSamples || ready.Elapsed < end {
+		if _, err := Rest(ctx); err != nil {
+			return 0, err
+		}
 		took, err := t.run(ctx, s, ready.Iterations)
 		if err != nil {
 			return 0, err

@@ -40,6 +40,9 @@ func (t *Timer) Measure(ctx context.Context, s Subject, samples int) (Summary, e
 // measureOne adds one sample to sum, and the censored ones before it.
 func (t *Timer) measureOne(ctx context.Context, s Subject, n int, sum *Summary) error {
 	for range attempts {
+		if err := t.rest(ctx, s, n); err != nil {
+			return err
+		}
 		t.watch().mark()
 		cost, disturbed, err := t.sample(ctx, s, n)
 		if err != nil {

@@ -23,6 +23,8 @@ type CPUOptions struct {
 	// MaxBytes bounds the memory for weights; inputs and outputs may take half as much again. If 0, it is half of what
 	// the host has available to this process, so that a quarter stays free.
 	MaxBytes uint64
+	// Least holds no more layers than it takes for their weights to be read from memory, as those of all are.
+	Least bool
 	// Features is what kernels may need. If 0, host.CPU.Features is used.
 	Features probe.Feature
 
@@ -130,6 +132,13 @@ const coldFactor = 4
 // layersThatFit returns how many layers the budget allows.
 func (c *CPU) layersThatFit() (int, error) {
 	layer := layerBytes(c.format, c.model.Layer())
+	cold := max(layer, coldFactor*cacheBytes(c.host.CPU))
+	if least := int((cold + layer - 1) / layer); c.options.Least && cacheBytes(c.host.CPU) > 0 && least < c.model.Layers {
+		c.note = fmt.Sprintf("holds %d of %d layers, to set up quickly and to take little memory", least, c.model.Layers)
+		if uint64(least)*layer <= c.budget || c.budget == 0 {
+			return least, nil
+		}
+	}
 	if c.budget == 0 { // the host does not tell what is available
 		return c.model.Layers, nil
 	}
@@ -137,10 +146,9 @@ func (c *CPU) layersThatFit() (int, error) {
 		return c.model.Layers, nil
 	}
 	layers := c.budget / layer
-	need := max(layer, coldFactor*cacheBytes(c.host.CPU))
-	if layers*layer < need {
+	if layers*layer < cold {
 		return 0, fmt.Errorf("weights need %d bytes to be read from memory and not from a cache, and %d may be used: "+
-			"free memory or raise the limit: %w", min(need, layer*uint64(c.model.Layers)), c.budget, ErrOutOfMemory)
+			"free memory or raise the limit: %w", min(cold, layer*uint64(c.model.Layers)), c.budget, ErrOutOfMemory)
 	}
 	c.note = fmt.Sprintf("holds %d of %d layers, because %d bytes may be used for weights and all need %d",
 		layers, c.model.Layers, c.budget, layer*uint64(c.model.Layers))

@@ -352,21 +352,26 @@ func TestMemoryBudget(t *testing.T) {
 		max       uint64
 		available uint64
 		cache     int64
+		least     bool
 		layers    int // 0 = ErrOutOfMemory
 		note      string
 	}{
-		{"all fit", 10 * layer, 0, int64(layer), 10, ""},
-		{"unknown", 0, 0, 0, 10, ""},
-		{"half of what is available", 0, 12 * layer, 1, 6, "holds 6 of 10 layers"},
-		{"some fit", 7*layer + layer/2, 0, int64(layer), 7, "holds 7 of 10 layers"},
-		{"some fit, but into the cache", 7 * layer, 0, int64(2 * layer), 0, ""},
-		{"less than a layer", layer - 1, 0, 0, 0, ""},
+		{"all fit", 10 * layer, 0, int64(layer), false, 10, ""},
+		{"unknown", 0, 0, 0, false, 10, ""},
+		{"half of what is available", 0, 12 * layer, 1, false, 6, "holds 6 of 10 layers"},
+		{"some fit", 7*layer + layer/2, 0, int64(layer), false, 7, "holds 7 of 10 layers"},
+		{"some fit, but into the cache", 7 * layer, 0, int64(2 * layer), false, 0, ""},
+		{"less than a layer", layer - 1, 0, 0, false, 0, ""},
+		{"the least", 10 * layer, 0, int64(layer), true, 4, "holds 4 of 10 layers"},
+		{"the least, of a cache nobody knows", 10 * layer, 0, 0, true, 10, ""},
+		{"the least are all", 10 * layer, 0, int64(3 * layer), true, 10, ""},
+		{"the least do not fit", 3 * layer, 0, int64(layer), true, 0, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			host := localHost(t)
 			host.Memory.AvailableBytes = tc.available
 			host.CPU.L2, host.CPU.L3 = probe.Cache{}, probe.Cache{Bytes: tc.cache, Instances: 1}
-			c, err := NewCPU(t.Context(), host, many, CPUOptions{Layout: kernels.I2S, MaxBytes: tc.max})
+			c, err := NewCPU(t.Context(), host, many, CPUOptions{Layout: kernels.I2S, MaxBytes: tc.max, Least: tc.least})
 			if tc.layers == 0 {
 				if !errors.Is(err, ErrOutOfMemory) {
 					t.Fatalf("error %v, want ErrOutOfMemory", err)

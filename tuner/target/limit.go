@@ -44,6 +44,7 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 	defer give()
 	defer enter(r.pool)()
 	r.target.settle(r.pool)
+	yield := yielding(ctx, r.pool)
 	start := time.Now()
 	for range n {
 		for _, r.w = range r.target.weights.matmuls {
@@ -51,6 +52,7 @@ func (r *readPass) run(ctx context.Context, n int) (time.Duration, error) {
 				return 0, fmt.Errorf("target: run the read loop: %w", err)
 			}
 			r.pool.Run(r.part)
+			yield()
 		}
 	}
 	return time.Since(start), nil

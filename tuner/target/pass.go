@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
 // pass is one arm, ready to run: the matmuls of the weights in order, with their inputs and outputs.
@@ -104,7 +107,7 @@ func (p *pass) verify(ctx context.Context) error {
 			if s.w != w {
 				continue
 			}
-			if err := ctx.Err(); err != nil {
+			if _, err := measure.Rest(ctx); err != nil {
 				return err
 			}
 			if err := p.verifyStep(s); err != nil {
@@ -165,14 +168,37 @@ func (p *pass) timed(ctx context.Context, n int) (elapsed time.Duration, err err
 }
 
 func (p *pass) iterate(ctx context.Context, steps int) error {
+	yield := yielding(ctx, p.pool)
 	for range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		p.mul(p.steps[p.target.next])
+		yield()
 		p.target.next = (p.target.next + 1) % len(p.steps)
 	}
 	return nil
+}
+
+// yieldEvery is how long the workers of a paced run keep their CPUs to themselves: next to a sched_yield of 1 µs, next to
+// nothing.
+const yieldEvery = 200 * time.Microsecond
+
+// yielding returns what is to be called between two matmuls: on a paced run, all workers give way to whoever waits for
+// their CPUs. The lowest priority does not do so by itself: some kernels let a thread that runs keep its CPU until the
+// next tick, up to 4 ms, whoever wakes up meanwhile (experiments/2026-11-background).
+func yielding(ctx context.Context, pool *kernels.Pool) func() {
+	if measure.PacerOf(ctx) == nil {
+		return func() {}
+	}
+	last := time.Now()
+	return func() {
+		if time.Since(last) < yieldEvery {
+			return
+		}
+		pool.Run(func(int) { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) })
+		last = time.Now()
+	}
 }
 
 // recheck checks the outputs of the last matmul of a run, so that a kernel which is right only when Prepare looks is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/probe/model"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
 // weights are the ternary matrices of whole layers, each distinct, one after the other in order of use in one block of
@@ -65,17 +66,28 @@ func (w *weights) fill(ctx context.Context, format kernels.Format, seed uint64, 
 	}
 	defer pool.Enter()()
 	var next atomic.Int64
-	pool.Run(func(worker int) {
-		for _, m := range w.matmuls {
-			touch(share(m, pool.Threads(), worker))
+	piece := len(w.matmuls)
+	if measure.PacerOf(ctx) != nil { // so that it can rest in between
+		piece = w.perLayer
+	}
+	for from := 0; from < len(w.matmuls); from += piece {
+		if _, err := measure.Rest(ctx); err != nil {
+			return err
 		}
-	})
-	pool.Run(func(int) {
-		for i := next.Add(1) - 1; int(i) < len(w.matmuls) && ctx.Err() == nil; i = next.Add(1) - 1 {
-			m := w.matmuls[i]
-			format.Random(m.Data, m.N, m.K, seeds[i])
-		}
-	})
+		part := w.matmuls[from : from+piece]
+		pool.Run(func(worker int) {
+			for _, m := range part {
+				touch(share(m, pool.Threads(), worker))
+			}
+		})
+		next.Store(0)
+		pool.Run(func(int) {
+			for i := next.Add(1) - 1; int(i) < len(part) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				m := part[i]
+				format.Random(m.Data, m.N, m.K, seeds[from+int(i)])
+			}
+		})
+	}
 	return ctx.Err()
 }
 

@@ -2,9 +2,11 @@ package target
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 )
 
 func TestWeightsAreTheModelInOrder(t *testing.T) {
@@ -76,5 +78,35 @@ func TestSharesAreAllBytes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPacedWeightsAreTheSame: made layer by layer, with rests, they are what they are without; and the arms of a paced run
+// give way between matmuls and are right.
+func TestPacedWeightsAreTheSame(t *testing.T) {
+	rests := 0
+	p := &measure.Pacer{Ask: func(context.Context) (bool, error) { rests++; return true, nil }}
+	paced := measure.WithPacer(t.Context(), p)
+	var held [2]*CPU
+	for i, ctx := range []context.Context{t.Context(), paced} {
+		c, err := NewCPU(ctx, localHost(t), odd, CPUOptions{Layout: kernels.I2S, Seed: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		held[i] = c
+	}
+	if rests != odd.Layers {
+		t.Errorf("%d rests for %d layers", rests, odd.Layers)
+	}
+	if !bytes.Equal(held[0].weights.memory.Bytes, held[1].weights.memory.Bytes) {
+		t.Error("the weights differ")
+	}
+	s, err := held[1].Prepare(paced, Prefill, Arm{Layout: kernels.I2S, Kernel: "mul/i2s/generic", Threads: held[1].maxThreads(), Batch: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(paced, 3); err != nil {
+		t.Error(err)
 	}
 }
