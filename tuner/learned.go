@@ -62,7 +62,7 @@ func (t *Tuner) LearnedConfigs(ctx context.Context) ([]LearnedConfig, error) {
 	}
 	for i := range list {
 		c := &list[i]
-		if slices.ContainsFunc(list, c.refusedBy) {
+		if c.Received != nil && slices.ContainsFunc(list, c.refusedBy) {
 			c.Source = ""
 		}
 		if c.ofEngine() {
@@ -124,10 +124,10 @@ func (c LearnedConfig) source(sameLimits bool) Source {
 	return Measured
 }
 
-// refusedBy reports whether other is a later check of the same received config, which refused it.
+// refusedBy reports whether other is a later check of the same config, a received one, which refused it.
 func (c *LearnedConfig) refusedBy(other LearnedConfig) bool {
 	was, r := c.Received, other.Received
-	return was != nil && r != nil && r.Verdict == Failed && r.Config == was.Config && r.CheckedAt.After(was.CheckedAt) &&
+	return r != nil && r.Verdict == Failed && r.Config == was.Config && r.CheckedAt.After(was.CheckedAt) &&
 		other.ModelFingerprint == c.ModelFingerprint && other.Target == c.Target && other.entry.Signature == c.entry.Signature && other.Here == c.Here
 }
 
