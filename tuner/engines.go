@@ -131,7 +131,7 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 	options.Tell, options.Recall, options.Ceiling = r.took, r.recall, bounds.ceiling
 	search, err := engine.Search(ctx, r.bench, options)
 	if err != nil && (search == nil || ctx.Err() == nil) {
-		return nil, errors.Join(err, r.keepRecords())
+		return nil, errors.Join(err, r.keepFailure(err))
 	}
 	cert := r.engineCertificate(search)
 	cert.Bounds, cert.Elapsed, cert.Budget = bounds, r.now().Sub(r.started).Seconds(), r.asked.Time.Seconds()
@@ -396,6 +396,22 @@ func (r *engineRun) keepRecords() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
 	defer cancel()
 	return r.store.Append(ctx, r.pending...)
+}
+
+// failureFact is why nothing could be compared in a run.
+const failureFact = "failure"
+
+// keepFailure keeps a run in which nothing could be compared, with the reason.
+func (r *engineRun) keepFailure(why error) error {
+	if r.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	defer cancel()
+	run := r.entry(nil, nil)
+	run.Facts[failureFact] = why.Error()
+	run.Finished, run.Verdict = r.now().UTC(), string(measure.Inconclusive)
+	return errors.Join(r.keepRecords(), r.store.PutRun(ctx, run))
 }
 
 // keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.

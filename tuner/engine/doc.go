@@ -55,6 +55,9 @@
 //
 // # Decisions
 //
+// 2026-11-22: what failed once in the duel is not adopted, however fast its other pairs were. Of earlier sessions only candidates,
+// and the defaults that these need, count as runs: each session begins with the default, and many short ones would use up all.
+//
 // 2026-11-22: flags are tried at one thread count for all regimes. Before, a regime's best count was known by one lucky run, each
 // flag took a process for each count, and a flag that gained in one regime could be taken into another in which it never ran.
 // The best so far runs twice before others are judged by it. The road not taken is a model of the sum of effects over all
