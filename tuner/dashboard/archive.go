@@ -88,17 +88,21 @@ func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a, a.read(ctx, s.opt.Store, plan.Fingerprint)
+		return a, a.read(ctx, s.opt.Store, plan.Fingerprint, last)
 	})
 }
 
 // archiveFresh is how long a history is not looked at again.
 const archiveFresh = 3 * time.Second
 
-func (a *archive) read(ctx context.Context, dir, host string) error {
+// read reads a history. Of one that is damaged as a whole, what was read last is still known.
+func (a *archive) read(ctx context.Context, dir, host string, last *archive) error {
 	store, err := history.Open(dir, history.Options{ReadOnly: true, Timeout: 2 * time.Second})
 	if err != nil {
-		return err
+		if last != nil {
+			a.runs, a.arms = last.runs, last.arms
+		}
+		return a.tell(err)
 	}
 	if err := a.tell(a.readRuns(ctx, store, host)); err != nil {
 		return err

@@ -2,7 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // kept is a value that one caller at a time makes anew, and not too often: however many ask, making it takes at most a
@@ -47,6 +50,10 @@ func (k *kept[T]) get(ctx context.Context, now func() time.Time, fresh time.Dura
 		k.value = value
 	}
 	k.made = now()
-	k.until = k.made.Add(max(fresh, idleShare*k.made.Sub(began)))
+	took := k.made.Sub(began)
+	if errors.Is(err, history.ErrBusy) {
+		took = 0 // to wait costs nothing
+	}
+	k.until = k.made.Add(max(fresh, idleShare*took))
 	return k.value, err
 }

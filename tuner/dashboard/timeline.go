@@ -80,7 +80,7 @@ func (s *Server) timeline(ctx context.Context, name string) (any, error) {
 	}
 	snapshot, err := s.published()
 	if err != nil {
-		shown.Damage = err.Error()
+		shown.Damage = strings.TrimPrefix(shown.Damage+"; "+err.Error(), "; ")
 	}
 	addPublished(snapshot, a.model.Fingerprint(), plan, add)
 	slices.SortStableFunc(shown.Entries, func(x, y entry) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Kind, y.Kind)) })

@@ -78,7 +78,8 @@ type answer struct {
 
 // nothing is what is shown where there is nothing yet. It is no error: a browser would log it as one.
 type nothing struct {
-	None string `json:"none"`
+	None   string `json:"none"`
+	Damage string `json:"damage,omitempty"` // maybe there was something
 }
 
 // show sends a view.
