@@ -167,13 +167,14 @@ const (
 // pace is how long things may take, and how often they are done.
 type pace struct {
 	header, request, answer, idle time.Duration // of a connection
+	queue                         time.Duration // until a request is begun, where there are many
 	last                          time.Duration // that requests get when the server ends
 	look                          time.Duration // at the daemon, for events
 	beat                          time.Duration // of a stream in which nothing happens
 }
 
 var usualPace = pace{
-	header: 5 * time.Second, request: 10 * time.Second, answer: 30 * time.Second, idle: time.Minute, last: 2 * time.Second,
+	header: 5 * time.Second, request: 10 * time.Second, answer: 30 * time.Second, idle: time.Minute, queue: 5 * time.Second, last: 2 * time.Second,
 	look: time.Second, beat: 15 * time.Second,
 }
 

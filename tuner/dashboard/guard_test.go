@@ -400,3 +400,67 @@ func TestSlowRequests(t *testing.T) {
 		}
 	}
 }
+
+// When something has changed all pages ask at once, which is no reason to refuse any.
+func TestManyRequestsWaitForEachOther(t *testing.T) {
+	v := openTweaked(t, t.TempDir(), []string{anyModel}, nil, func(s *Server) { s.pace.queue = time.Minute })
+	for range mostRequests {
+		v.server.requests <- struct{}{}
+	}
+	answered := make(chan int)
+	go func() {
+		reply, err := http.Get(v.url + "/api/v1/models")
+		if err != nil {
+			answered <- 0
+			return
+		}
+		reply.Body.Close()
+		answered <- reply.StatusCode
+	}()
+	select {
+	case status := <-answered:
+		t.Fatalf("%d while others are answered", status)
+	case <-time.After(50 * time.Millisecond):
+	}
+	<-v.server.requests
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("%d after one was answered", status)
+	}
+	for range mostRequests - 1 {
+		<-v.server.requests
+	}
+}
+
+func TestWhoWaitsTooLongIsToldSo(t *testing.T) {
+	v := openTweaked(t, t.TempDir(), []string{anyModel}, nil, func(s *Server) { s.pace.queue = time.Millisecond })
+	for range mostRequests {
+		v.server.requests <- struct{}{}
+	}
+	if status, header, body := v.ask("GET", "/api/v1/models", ""); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", status, body)
+	}
+	for range mostRequests {
+		<-v.server.requests
+	}
+}
+
+// A page of anybody can have a browser ask here. It learns nothing, and costs nothing either.
+func TestPagesOfOthersHaveNothingMade(t *testing.T) {
+	v := open(t, t.TempDir(), nil)
+	for _, test := range []struct {
+		site, mode string
+		want       int
+	}{
+		{"cross-site", "no-cors", 403}, {"cross-site", "cors", 403}, {"same-site", "no-cors", 403},
+		{"cross-site", "navigate", 200}, {"same-origin", "cors", 200}, {"none", "navigate", 200}, {"", "", 200},
+	} {
+		for _, path := range []string{"/api/v1/state", "/metrics", modelPath + "/advice"} {
+			if status, _, body := v.ask("GET", path, "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Mode", test.mode); status != test.want {
+				t.Errorf("%s by %q %q: %d, want %d: %s", path, test.site, test.mode, status, test.want, body)
+			}
+		}
+		if status, _, _ := v.ask("HEAD", "/api/v1/events", "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Mode", test.mode); status != test.want {
+			t.Errorf("events by %q %q: %d, want %d", test.site, test.mode, status, test.want)
+		}
+	}
+}
