@@ -25,6 +25,7 @@ const (
 // archive is what the history holds of one model on this host, read in one go.
 type archive struct {
 	stamp  string // of the database that it was read from; "" = there was none
+	host   string // fingerprint
 	model  model.Model
 	runs   []*run // the newest first
 	arms   []*seen
@@ -71,7 +72,7 @@ type seen struct {
 func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 	s.mu.Lock()
 	if s.archives[name] == nil {
-		s.archives[name] = newKept[*archive]()
+		s.archives[name] = newKept[*archive](s.life)
 	}
 	place := s.archives[name]
 	s.mu.Unlock()
@@ -81,14 +82,13 @@ func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 			return last, err
 		}
 		a := &archive{stamp: stamp}
-		if a.model, err = model.Load(name); err != nil || stamp == "" {
-			return a, err
-		}
-		plan, err := s.opt.Tuner.Plan(ctx, name)
-		if err != nil {
+		if a.model, err = model.Load(name); err != nil {
 			return nil, err
 		}
-		return a, a.read(ctx, s.opt.Store, plan.Fingerprint, last)
+		if a.host, err = s.opt.Tuner.Fingerprint(ctx); err != nil || stamp == "" {
+			return a, err
+		}
+		return a, a.read(ctx, s.opt.Store, last)
 	})
 }
 
@@ -96,7 +96,7 @@ func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 const archiveFresh = 3 * time.Second
 
 // read reads a history. Of one that is damaged as a whole, what was read last is still known.
-func (a *archive) read(ctx context.Context, dir, host string, last *archive) error {
+func (a *archive) read(ctx context.Context, dir string, last *archive) error {
 	store, err := history.Open(dir, history.Options{ReadOnly: true, Timeout: 2 * time.Second})
 	if err != nil {
 		if last != nil {
@@ -104,7 +104,7 @@ func (a *archive) read(ctx context.Context, dir, host string, last *archive) err
 		}
 		return a.tell(err)
 	}
-	if err := a.tell(a.readRuns(ctx, store, host)); err != nil {
+	if err := a.tell(a.readRuns(ctx, store)); err != nil {
 		return err
 	}
 	index := map[string]*seen{}
@@ -136,11 +136,11 @@ func (a *archive) tell(err error) error {
 
 // readRuns reads the newest runs of the model. On the CPU those of this host; the fingerprint of a host with a card is
 // another one, so that what was learned on a card is shown wherever it is from.
-func (a *archive) readRuns(ctx context.Context, store *history.Store, host string) error {
+func (a *archive) readRuns(ctx context.Context, store *history.Store) error {
 	all, err := store.Runs(ctx)
 	slices.Reverse(all)
 	for _, r := range all {
-		ours := r.Model == a.model.Fingerprint() && (r.Host == host || r.Target != cpu)
+		ours := r.Model == a.model.Fingerprint() && (r.Host == a.host || r.Target != cpu)
 		if !ours || len(a.runs) == mostRuns {
 			continue
 		}

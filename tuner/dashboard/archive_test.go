@@ -32,7 +32,7 @@ func TestAValueIsMadeOnceForAll(t *testing.T) {
 		pass(takes)
 		return made.Add(1), nil
 	}
-	k := newKept[int32]()
+	k := newKept[int32](t.Context())
 	get := func() int32 {
 		v, err := k.get(t.Context(), clock, time.Second, remake)
 		if err != nil {
@@ -91,17 +91,27 @@ func TestAValueIsMadeOnceForAll(t *testing.T) {
 	}
 	pass(time.Hour)
 	gone, leave := context.WithCancel(t.Context())
-	if _, err := k.get(gone, clock, time.Second, func(ctx context.Context, _ int32) (int32, error) { leave(); return 0, ctx.Err() }); err == nil {
-		t.Error("who gives up gets no value")
+	if _, err := k.get(gone, clock, time.Second, func(ctx context.Context, last int32) (int32, error) {
+		if leave(); ctx.Err() != nil {
+			return last, ctx.Err()
+		}
+		return remake(ctx, last)
+	}); err != nil {
+		t.Errorf("what was begun ends with who asked first: %v", err)
 	}
 	if get() != 7 {
-		t.Error("that one gave up is what the others get")
+		t.Error("begun again, since who asked first has gone")
 	}
 	k.turn <- struct{}{} // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := k.get(ctx, clock, 0, remake); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up while waiting: %v", err)
+	}
+	life, end := context.WithCancel(t.Context())
+	end()
+	if _, err := newKept[int32](life).get(t.Context(), clock, 0, remake); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // could not read the answer, but could have it made, and take all streams.
 func embeddedElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 // named reports whether a request asks for this server by a name that nobody else could have given to its address (DNS

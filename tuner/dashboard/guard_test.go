@@ -30,6 +30,10 @@ import (
 
 func TestWritesDemandTokenAndOrigin(t *testing.T) {
 	v := open(t, t.TempDir(), nil)
+	plan, err := v.tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
 	right := map[string]string{"Authorization": "Bearer " + v.token, "Content-Type": "application/json", "Origin": v.url, "Sec-Fetch-Site": "same-origin"}
 	for name, test := range map[string]struct {
 		method, path, body string
@@ -58,7 +62,10 @@ func TestWritesDemandTokenAndOrigin(t *testing.T) {
 		"with two documents":            {body: `{} {}`, want: http.StatusBadRequest},
 		"with a list":                   {body: `[]`, want: http.StatusBadRequest},
 		"with a line break in the name": {body: `{"by": "ada\nERR"}`, want: http.StatusBadRequest},
-		"with a long reason":            {body: `{"why": "` + strings.Repeat("x", mostWords+1) + `"}`, want: http.StatusBadRequest},
+		"with a long reason":            {body: `{"why": "` + strings.Repeat("x", mostLetters+1) + `"}`, want: http.StatusBadRequest},
+		"with a reason in Japanese":     {body: `{"why": "` + strings.Repeat("遅", mostLetters) + `"}`, want: http.StatusOK},
+		"of what answers":               {body: `{"config": "` + plan.Hash + `"}`, want: http.StatusOK},
+		"of what answers no more":       {body: `{"config": "0123456789abcdef"}`, want: http.StatusConflict},
 		"with a huge body":              {body: `{"why": "` + strings.Repeat("x", mostBodyBytes) + `"}`, want: http.StatusRequestEntityTooLarge},
 		"by GET":                        {method: "GET", want: http.StatusMethodNotAllowed},
 		"by DELETE":                     {method: "DELETE", want: http.StatusMethodNotAllowed},
@@ -448,19 +455,19 @@ func TestWhoWaitsTooLongIsToldSo(t *testing.T) {
 func TestPagesOfOthersHaveNothingMade(t *testing.T) {
 	v := open(t, t.TempDir(), nil)
 	for _, test := range []struct {
-		site, mode string
+		site, into string
 		want       int
 	}{
-		{"cross-site", "no-cors", 403}, {"cross-site", "cors", 403}, {"same-site", "no-cors", 403},
-		{"cross-site", "navigate", 200}, {"same-origin", "cors", 200}, {"none", "navigate", 200}, {"", "", 200},
+		{"cross-site", "image", 403}, {"cross-site", "empty", 403}, {"cross-site", "iframe", 403}, {"same-site", "empty", 403},
+		{"cross-site", "document", 200}, {"same-origin", "empty", 200}, {"none", "document", 200}, {"", "", 200},
 	} {
 		for _, path := range []string{"/api/v1/state", "/metrics", modelPath + "/advice"} {
-			if status, _, body := v.ask("GET", path, "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Mode", test.mode); status != test.want {
-				t.Errorf("%s by %q %q: %d, want %d: %s", path, test.site, test.mode, status, test.want, body)
+			if status, _, body := v.ask("GET", path, "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Dest", test.into); status != test.want {
+				t.Errorf("%s by %q %q: %d, want %d: %s", path, test.site, test.into, status, test.want, body)
 			}
 		}
-		if status, _, _ := v.ask("HEAD", "/api/v1/events", "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Mode", test.mode); status != test.want {
-			t.Errorf("events by %q %q: %d, want %d", test.site, test.mode, status, test.want)
+		if status, _, _ := v.ask("HEAD", "/api/v1/events", "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Dest", test.into); status != test.want {
+			t.Errorf("events by %q %q: %d, want %d", test.site, test.into, status, test.want)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Server) keptAnswer(key string) *kept[answer] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers[key] == nil {
-		s.answers[key] = newKept[answer]()
+		s.answers[key] = newKept[answer](s.life)
 	}
 	return s.answers[key]
 }
