@@ -224,6 +224,9 @@ Before, an operator's tune was refused for as long as the daemon had anything to
 //
 // 2026-11-22: an engine's check is seven pairs, the fewest that have an interval, after a cold and a warm run of its own settings.
 // Its class has the names of the GPUs in it, for an engine takes those without being told.
+// A plan whose flags, but for the counts of threads, differ between decode and prefill is refused: a server has one value for both,
+// and would run one of them as nobody measured it. What cannot be checked, for want of time or as the engine does not run with
+// that request, stays open and keeps nothing else from being checked.
 //
 // 2026-11-22: Verify leaves Plan.Recheck as it is. It shows that the config is no more than 1 % slower than the default, within
 // seconds; to clear the doubt would promise the interval of a tune under conditions that nobody tuned under.

@@ -2,12 +2,14 @@ package tuner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -55,10 +57,8 @@ func sharedOfEngine(l history.Learned) (e fleet.Entry, err error) {
 	if config.Program == "" {
 		return e, errors.New("the program that was measured is not known: tune again")
 	}
-	if config.Engine != Exec { // whose knobs the spec names, and nobody has another spec of this hash
-		if err := config.Plan.Foreign(); err != nil {
-			return e, err
-		}
+	if err := tellable(config); err != nil {
+		return e, err
 	}
 	proof := sharedProof{
 		Verdict: cert.Verdict, Objective: cert.Objective, Target: cert.Target, Ratio: cert.Ratio, NoiseFloor: cert.NoiseFloor, Evaluations: cert.Evaluations,
@@ -78,6 +78,19 @@ func sharedOfEngine(l history.Learned) (e fleet.Entry, err error) {
 		return e, err
 	}
 	return fleet.FromLearned(l)
+}
+
+// tellable reports what in a config is not for other hosts.
+func tellable(config engine.Learned) error {
+	if config.Engine != Exec {
+		return config.Plan.Foreign()
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.Plan[engine.FigureRegime])) { // a spec's knobs and values are anything
+		if strings.ContainsAny(config.Plan[engine.FigureRegime][name], `/\`) {
+			return fmt.Errorf("%s: its value may be the name of a file, and such are not told", name)
+		}
+	}
+	return nil
 }
 
 // giveEngine offers the fleet what a run decided.
@@ -166,8 +179,8 @@ func (r *engineRun) findProgram(ctx context.Context, snapshot *history.Snapshot)
 	}
 	for _, l := range snapshot.Learned {
 		var config engine.Learned
-		if l.Host != r.host.Fingerprint() || l.Target != r.target() || json.Unmarshal(l.Config, &config) != nil || config.Command == "" {
-			continue
+		if l.Host != r.host.Fingerprint() || l.Target != r.target() || json.Unmarshal(l.Config, &config) != nil || !filepath.IsAbs(config.Command) {
+			continue // a relative path names another program wherever this one runs
 		}
 		if program, err := engine.Program(ctx, config.Command); err == nil {
 			r.program, r.asked.Command = program, config.Command
@@ -192,8 +205,19 @@ func (r *engineRun) ofProgram(entries []fleet.Entry) (list []fleet.Entry, others
 	return list, others
 }
 
+// arrival is a config of an engine that is to be checked here.
+type arrival struct {
+	entry   fleet.Entry
+	learned engine.Learned
+	done    Received
+}
+
 // receiveEngine checks what was not checked before, and keeps how that came out.
 func (r *engineRun) receiveEngine(ctx context.Context, entries []fleet.Entry, snapshot *history.Snapshot, unknown error, got *EngineReception) error {
+	open := r.toCheck(entries, snapshot, got)
+	if len(open) == 0 {
+		return nil
+	}
 	if err := r.openStore(ctx); err != nil {
 		return err
 	}
@@ -202,33 +226,55 @@ func (r *engineRun) receiveEngine(ctx context.Context, entries []fleet.Entry, sn
 		return err
 	}
 	defer unlock()
-	for i, e := range entries {
-		done := receivedAs(e)
-		if earlier, ok := r.checkedBefore(done.Config, e.Signature, snapshot); ok {
+	var undecided error
+	for i, a := range open {
+		err := r.decide(ctx, &a, unknown, r.deadline.Sub(r.now())/time.Duration(len(open)-i))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil: // which says nothing of the others
+			undecided = cmp.Or(undecided, fmt.Errorf("pull: %s: %w", a.entry.Objective, err))
+		default:
+			got.Received = append(got.Received, a.done)
+		}
+	}
+	if undecided != nil && slices.ContainsFunc(got.Received, Received.accepted) {
+		r.warn(undecided.Error())
+		return nil
+	}
+	return undecided
+}
+
+// decide checks a config within a budget, and keeps how that came out.
+func (r *engineRun) decide(ctx context.Context, a *arrival, unknown error, budget time.Duration) error {
+	if unknown != nil {
+		a.done.Verdict, a.done.Reason = Proposed, unknown.Error()
+	} else if err := r.examineEngine(ctx, a, budget); err != nil {
+		return err
+	}
+	if a.done.Verdict == Failed && a.done.CheckedAt.IsZero() {
+		return nil // nothing was measured: it costs nothing to look again
+	}
+	return r.keepReceivedEngine(ctx, *a)
+}
+
+// toCheck are the entries that need more than a look: what was checked before, and what is of no use here, takes no share of the time.
+func (r *engineRun) toCheck(entries []fleet.Entry, snapshot *history.Snapshot, got *EngineReception) (open []arrival) {
+	for _, e := range entries {
+		a := arrival{entry: e, done: receivedAs(e)}
+		if earlier, ok := r.checkedBefore(a.done.Config, e.Signature, snapshot); ok {
 			got.Received = append(got.Received, earlier)
 			continue
 		}
-		learned, err := r.admitted(e, &done)
-		switch {
-		case err != nil:
-			done.Verdict, done.Reason = Failed, err.Error()
-		case unknown != nil:
-			done.Verdict, done.Reason = Proposed, unknown.Error()
-		default:
-			share := r.deadline.Sub(r.now()) / time.Duration(len(entries)-i)
-			if err := r.examineEngine(ctx, e, &learned, &done, share); err != nil {
-				return err
-			}
-		}
-		got.Received = append(got.Received, done)
-		if done.Verdict == Failed && done.CheckedAt.IsZero() { // nothing was measured: it costs nothing to look again
+		var err error
+		if a.learned, err = r.admitted(e); err != nil {
+			a.done.refuse(err)
+			got.Received = append(got.Received, a.done)
 			continue
 		}
-		if err := r.keepReceivedEngine(ctx, e, learned, done); err != nil {
-			return err
-		}
+		open = append(open, a)
 	}
-	return nil
+	return open
 }
 
 // checkedBefore returns how a config was checked before with a program, under these limits and conditions.
@@ -249,7 +295,7 @@ func (r *engineRun) checkedBefore(config, program string, snapshot *history.Snap
 }
 
 // admitted reads what a fleet sent. The error says why it is of no use here.
-func (r *engineRun) admitted(e fleet.Entry, done *Received) (l engine.Learned, err error) {
+func (r *engineRun) admitted(e fleet.Entry) (l engine.Learned, err error) {
 	var shared sharedPlan
 	dec := json.NewDecoder(bytes.NewReader(e.Config))
 	dec.DisallowUnknownFields()
@@ -296,34 +342,31 @@ func (b EngineBudget) of(objective string) (EngineBudget, error) {
 }
 
 // examineEngine measures what was received beside the engine's own settings.
-func (r *engineRun) examineEngine(ctx context.Context, e fleet.Entry, l *engine.Learned, done *Received, budget time.Duration) error {
-	if isOwn(l.Plan) {
-		build := l.Build
-		*l = r.learnedPlan(&engine.Certificate{}, l.Plan)
-		l.Build = build
-		done.Verdict, done.CheckedAt, done.Reason = Confirmed, r.now().UTC(), "the engine's own settings, with which nothing changes"
+func (r *engineRun) examineEngine(ctx context.Context, a *arrival, budget time.Duration) error {
+	if isOwn(a.learned.Plan) {
+		build := a.learned.Build
+		a.learned = r.learnedPlan(&engine.Certificate{}, a.learned.Plan)
+		a.learned.Build = build
+		a.done.Verdict, a.done.CheckedAt, a.done.Reason = Confirmed, r.now().UTC(), "the engine's own settings, with which nothing changes"
 		return nil
 	}
-	asked, err := r.asked.of(e.Objective)
+	asked, err := r.asked.of(a.entry.Objective)
 	if err != nil {
 		return err
 	}
 	if r.bench, err = r.engine(asked); err != nil {
 		return err
 	}
-	cert, err := engine.Check(ctx, r.bench, l.Plan, r.options(budget))
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	switch {
-	case errors.Is(err, engine.ErrUnfit):
-		done.Verdict, done.Reason = Failed, err.Error()
+	cert, err := engine.Check(ctx, r.bench, a.learned.Plan, r.options(budget))
+	if errors.Is(err, engine.ErrUnfit) {
+		a.done.refuse(err)
 		return nil
-	case err != nil:
-		return fmt.Errorf("pull: %w", err)
 	}
-	*l = r.learnedPlan(cert, cert.Closest)
-	return r.judge(cert, done, budget)
+	if err != nil {
+		return err
+	}
+	a.learned = r.learnedPlan(cert, cert.Closest)
+	return r.judge(cert, &a.done, budget)
 }
 
 // isOwn reports whether a plan sets nothing.
@@ -350,7 +393,7 @@ func (r *engineRun) judge(cert *engine.Certificate, done *Received, budget time.
 		done.Verdict, done.Reason = Failed, fmt.Sprintf("%s: %s: %s", last.Setting, last.Status, note)
 		return nil
 	case ratio.High == 0: // too few pairs, or the engine's own settings failed
-		return fmt.Errorf("pull: %w: %d pairs within %v: allow more", ErrNoBudget, cert.Pairs, budget.Round(time.Second))
+		return fmt.Errorf("%w: %d pairs within %v: allow more", ErrNoBudget, cert.Pairs, budget.Round(time.Second))
 	case ratio.High < 1-slack:
 		done.Verdict, done.Reason = Failed, fmt.Sprintf("%.3f times as fast as the engine's own", ratio.Estimate)
 	case ratio.Low > 1-slack:
@@ -363,7 +406,8 @@ func (r *engineRun) judge(cert *engine.Certificate, done *Received, budget time.
 }
 
 // keepReceivedEngine stores how a config was checked, in the place of an earlier one with the same outcome.
-func (r *engineRun) keepReceivedEngine(ctx context.Context, e fleet.Entry, l engine.Learned, done Received) error {
+func (r *engineRun) keepReceivedEngine(ctx context.Context, a arrival) error {
+	e, l, done := a.entry, a.learned, a.done
 	cert := EngineCertificate{
 		Verdict: measure.Verdict(verdictOf(e)), Model: r.model.name, Fingerprint: e.Host, Objective: e.Objective, Target: e.Target, Best: EngineRated{Config: l},
 		Ratio: engine.Ratio{Estimate: e.Ratio.Estimate, Low: e.Ratio.Low, High: e.Ratio.High}, Evaluations: e.Evaluations, Received: &done, Warnings: []string{},

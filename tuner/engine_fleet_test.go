@@ -87,13 +87,19 @@ func entryOf(t *testing.T, name, model, program, objective, config string) fleet
 // teach puts a config of the site's command into the fleet.
 func (s *site) teach(config string) {
 	s.t.Helper()
+	if _, err := s.fleet.Push(s.t.Context(), entryOf(s.t, Exec, s.spec, s.program(), engine.FigureRegime, config)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// program is what stands for the site's command.
+func (s *site) program() string {
+	s.t.Helper()
 	program, err := engine.Program(s.t.Context(), "sh")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.fleet.Push(s.t.Context(), entryOf(s.t, Exec, s.spec, program, engine.FigureRegime, config)); err != nil {
-		s.t.Fatal(err)
-	}
+	return program
 }
 
 const fastPlan = `{"engine":"exec","build":"b","plan":{"figure":{"pace":"fast"}}}`
@@ -150,6 +156,39 @@ func TestAnEnginesSettingsWithoutTimeAreLeftOpen(t *testing.T) {
 	}
 	if known, err := s.open(store).LearnedConfigs(t.Context()); err != nil || len(known) > 0 {
 		t.Errorf("%+v, %v: want nothing kept", known, err)
+	}
+}
+
+// What is refused unseen takes nothing of the time of what is compared, and what it says of itself is cut short.
+func TestAFleetsRubbishTakesNoTime(t *testing.T) {
+	s, store := newSite(t, newFleet(t), `test $1 && echo took 50 ms || echo took 100 ms`), t.TempDir()
+	s.teach(fastPlan)
+	rubbish := `{"engine":"exec","build":"b","plan":{"figure":{}},"` + strings.Repeat("x", 40_000) + `":1}`
+	for i := range 20 {
+		objective := fmt.Sprintf("p%d+n1", i) // some before the sound one in order, some after it
+		if i%2 == 0 {
+			objective = "a" + objective
+		}
+		if _, err := s.fleet.Push(t.Context(), entryOf(t, Exec, s.spec, s.program(), objective, rubbish)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.open(store).newEngineRun(t.Context(), s.spec, EngineBudget{Time: time.Hour, Engine: Exec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := s.fleet.Pull(t.Context(), fleet.Query{Class: fleet.Class(classFields(r.identity, fields(r.host.Envelope()))), Model: r.model.fingerprint})
+	if err != nil || len(entries) != 21 {
+		t.Fatalf("%d entries, %v: want 21", len(entries), err)
+	}
+	got := &EngineReception{}
+	if open := r.toCheck(entries, nil, got); len(open) != 1 || open[0].entry.Objective != engine.FigureRegime || len(got.Received) != 20 {
+		t.Errorf("%d to compare, %d refused: want 1 and 20", len(open), len(got.Received))
+	}
+	for _, done := range got.Received {
+		if done.Verdict != Failed || len(done.Reason) > 400 {
+			t.Errorf("%s because of %d bytes: want it refused in a line", done.Verdict, len(done.Reason))
+		}
 	}
 }
 
@@ -248,6 +287,26 @@ func TestWithoutTheProgramItIsAProposal(t *testing.T) {
 	if err != nil || plan.Source != Heuristic || len(plan.Flags) > 0 || !strings.Contains(plan.Reason, "a proposal only") || !strings.Contains(plan.Reason, "57a4d1/9999") {
 		t.Errorf("%s %v because %q, %v: want the engine's own, and word of the proposal", plan.Source, plan.Flags, plan.Reason, err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "llama-bench"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	kept, err := history.Open(store, history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := *fourCores()
+	err = kept.Publish(t.Context(), history.Learned{
+		Host: host.Fingerprint(), Model: strings.Repeat("0", 32), Target: EngineTarget + LlamaBench, Objective: "p512+n128", Signature: "57a4d1/9999", Run: 1,
+		Config: []byte(`{"engine":"llama-bench","command":"./llama-bench"}`), Certificate: []byte(`{"verdict":"ADOPT"}`), MeasuredAt: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = s.open(store).ReceiveEngine(t.Context(), model, EngineBudget{Time: time.Minute, Engine: LlamaBench, Command: "no-such-llama-bench"})
+	if err != nil || len(got.Received) != 5 {
+		t.Errorf("%+v, %v: want proposals still, whatever program lies in the working directory", got, err)
+	}
 	got, err = s.open(store).ReceiveEngine(t.Context(), model, EngineBudget{Time: time.Minute, Engine: LlamaBench, Command: bench})
 	if !errors.Is(err, ErrNothingShared) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "5 configs are of other builds") {
 		t.Errorf("with another build: %+v, %v: want all left out", got, err)
@@ -301,11 +360,27 @@ func TestWhatIsSharedOfAnEngine(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*engine.Learned){
+		"a file of a spec": func(l *engine.Learned) {
+			l.Engine, l.Plan = Exec, engine.Plan{engine.FigureRegime: {"weights": "/home/me/w.gguf"}}
+		},
 		"an unknown program": func(l *engine.Learned) { l.Program = "" },
 		"a quality flag":     func(l *engine.Learned) { l.Plan[engine.Decode] = engine.Setting{"cache-type-k": "q8_0"} },
 	} {
 		if e, err := sharedOfEngine(learned(change)); err == nil {
 			t.Errorf("%s: shared as %+v, want an error", name, e)
 		}
+	}
+}
+
+// A date that lies ahead makes no config the answer for ever.
+func TestAFleetsDatesDoNotLieAhead(t *testing.T) {
+	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	at := func(measured, checked time.Time) (l engineLearned) {
+		l.entry.MeasuredAt, l.cert.Received, l.plan.Source = measured, &Received{CheckedAt: checked}, NearHost
+		return l
+	}
+	ahead, newer := at(day.AddDate(1000, 0, 0), day), at(day.Add(time.Hour), day.Add(2*time.Hour))
+	if !newer.before(ahead) || ahead.before(newer) {
+		t.Error("what was measured in a thousand years answers rather than what was checked since")
 	}
 }

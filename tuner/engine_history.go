@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,18 +128,29 @@ func (r *engineRun) runsAlike() (map[uint64]bool, error) {
 	}
 	runs, err := r.store.Runs(context.Background())
 	alike := map[uint64]bool{}
-	here := fields(slices.Concat(r.host.Envelope(), r.host.Condition()))
+	here := r.facts()
 	for _, run := range runs {
 		alike[run.ID] = run.ID != r.run && run.Objective == r.asked.request() && !busy[run.ID] && len(differing(here, run.Facts)) == 0
 	}
 	return alike, err
 }
 
+// programFact is the program that a run measured: an engine that was compiled anew may call itself what it did before.
+const programFact = "program"
+
+// facts are what a run depends on besides its request.
+func (r *engineRun) facts() map[string]string {
+	facts := fields(slices.Concat(r.host.Envelope(), r.host.Condition()))
+	maps.Copy(facts, r.identity)
+	facts[programFact] = r.program
+	return facts
+}
+
 // entry is the run as the history keeps it.
 func (r *engineRun) entry(cert *EngineCertificate, proof json.RawMessage) history.Run {
 	run := history.Run{
 		ID: r.run, Started: r.started.UTC(), Host: r.host.Fingerprint(), Model: r.model.fingerprint, Target: r.target(), Objective: r.asked.request(),
-		Strategy: "staged", Seed: r.asked.Seed, Budget: r.asked.Time, Facts: fields(slices.Concat(r.host.Identity(), r.host.Envelope(), r.host.Condition())),
+		Strategy: "staged", Seed: r.asked.Seed, Budget: r.asked.Time, Facts: r.facts(),
 	}
 	if cert != nil {
 		run.Facts[noiseFact] = strconv.FormatFloat(cert.NoiseFloor, 'g', 4, 64)

@@ -301,3 +301,24 @@ func TestNegativeBoundsOfAnEngineRun(t *testing.T) {
 		}
 	}
 }
+
+func TestAProgramCompiledAnewTakesNothingOver(t *testing.T) {
+	store := t.TempDir()
+	r := engineRun{tune: &tune{tuner: &Tuner{}, run: 2}, host: *fourCores(), program: "new"}
+	var err error
+	if r.store, err = history.Open(store, history.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for id, program := range map[uint64]string{3: "old", 4: "new"} {
+		earlier := r
+		earlier.tune = &tune{tuner: r.tuner, run: id}
+		earlier.program = program
+		if err := r.store.PutRun(context.Background(), earlier.entry(nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alike, err := r.runsAlike()
+	if err != nil || alike[3] || !alike[4] {
+		t.Errorf("%v, %v: want only the run with the same program", alike, err)
+	}
+}

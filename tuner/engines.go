@@ -131,7 +131,7 @@ func (t *Tuner) TuneEngine(ctx context.Context, model string, b EngineBudget) (*
 	options.Tell, options.Recall, options.Ceiling = r.took, r.recall, bounds.ceiling
 	search, err := engine.Search(ctx, r.bench, options)
 	if err != nil && (search == nil || ctx.Err() == nil) {
-		return nil, errors.Join(err, r.keepRecords())
+		return nil, errors.Join(err, r.keepFailure(err))
 	}
 	cert := r.engineCertificate(search)
 	cert.Bounds, cert.Elapsed, cert.Budget = bounds, r.now().Sub(r.started).Seconds(), r.asked.Time.Seconds()
@@ -398,6 +398,22 @@ func (r *engineRun) keepRecords() error {
 	return r.store.Append(ctx, r.pending...)
 }
 
+// failureFact is why nothing could be compared in a run.
+const failureFact = "failure"
+
+// keepFailure keeps a run in which nothing could be compared, with the reason.
+func (r *engineRun) keepFailure(why error) error {
+	if r.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeLast)
+	defer cancel()
+	run := r.entry(nil, nil)
+	run.Facts[failureFact] = why.Error()
+	run.Finished, run.Verdict = r.now().UTC(), string(measure.Inconclusive)
+	return errors.Join(r.keepRecords(), r.store.PutRun(ctx, run))
+}
+
 // keepEngine keeps a run, and publishes what it proved: the plan, or that the engine's own stays.
 func (r *engineRun) keepEngine(ctx context.Context, cert *EngineCertificate) error {
 	learned, err := r.learnedEngine(cert)
@@ -524,7 +540,15 @@ func (l engineLearned) before(other engineLearned) bool {
 	if l.plan.Source != other.plan.Source {
 		return l.plan.Source == Measured
 	}
-	return l.entry.MeasuredAt.After(other.entry.MeasuredAt)
+	return l.at().After(other.at())
+}
+
+// at is when it was measured, by the clock of whoever did, which does not put it after the check that it passed here.
+func (l engineLearned) at() time.Time {
+	if r := l.cert.Received; r != nil && r.CheckedAt.Before(l.entry.MeasuredAt) {
+		return r.CheckedAt
+	}
+	return l.entry.MeasuredAt
 }
 
 // learnedOfEngine is what is known of an engine with a model on a host. Of what was received, the last check of a config counts.

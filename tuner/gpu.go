@@ -42,6 +42,7 @@ func (t *Tuner) lookForGPUs() gpus {
 			defer t.mu.Unlock()
 			if t.closed && d != nil {
 				d.Close()
+				d, err = nil, errors.New("the tuner was closed")
 			}
 			t.gpus.driver, t.gpus.err = d, err
 			close(t.gpus.looked)
@@ -52,27 +53,28 @@ func (t *Tuner) lookForGPUs() gpus {
 
 // cardAtOnce is card for an answer that nobody wants to wait for.
 func (t *Tuner) cardAtOnce(ctx context.Context) (*target.Card, error) {
-	g := t.lookForGPUs()
-	timer := time.NewTimer(time.Until(g.asked.Add(driverPatience)))
-	defer timer.Stop()
-	select {
-	case <-g.looked:
-		return t.card("")
-	case <-timer.C:
-	case <-ctx.Done():
+	ctx, cancel := context.WithDeadline(ctx, t.lookForGPUs().asked.Add(driverPatience))
+	defer cancel()
+	card, err := t.card(ctx, "")
+	if err != nil && !errors.Is(err, ErrNoGPU) { // which leaves that of ctx
+		err = fmt.Errorf("%w: %w", ErrNoGPU, errDriverLate)
 	}
-	select {
-	case <-g.looked: // just now, or long since
-		return t.card("")
-	default:
-		return nil, fmt.Errorf("%w: %w", ErrNoGPU, errDriverLate)
-	}
+	return card, err
 }
 
-// device returns the GPU of a UUID, or the one with the most memory if uuid is "". It makes no context on it. The error
-// wraps ErrNoGPU and says why there is none.
-func (t *Tuner) device(uuid string) (*driver.Device, error) {
-	<-t.lookForGPUs().looked
+// device returns the GPU of a UUID, or the one with the most memory if uuid is "", and waits for the driver. It makes no context
+// on it. The error wraps ErrNoGPU and says why there is none, or is that of ctx.
+func (t *Tuner) device(ctx context.Context, uuid string) (*driver.Device, error) {
+	looked := t.lookForGPUs().looked
+	select {
+	case <-looked:
+	case <-ctx.Done():
+		select {
+		case <-looked: // also by now
+		default:
+			return nil, ctx.Err()
+		}
+	}
 	g := t.lookForGPUs()
 	if g.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoGPU, g.err)
@@ -97,8 +99,8 @@ func (t *Tuner) device(uuid string) (*driver.Device, error) {
 }
 
 // card returns the facts about the device that would be used.
-func (t *Tuner) card(uuid string) (*target.Card, error) {
-	d, err := t.device(uuid)
+func (t *Tuner) card(ctx context.Context, uuid string) (*target.Card, error) {
+	d, err := t.device(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}

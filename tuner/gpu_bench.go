@@ -67,11 +67,11 @@ var benchShapes = []kernels.Shape{{N: 2560, K: 2560}, {N: 6912, K: 2560}, {N: 25
 
 // RunGPUBench measures a card: what its memory copies, what allocating costs, and its kernels, each verified first.
 func (t *Tuner) RunGPUBench(ctx context.Context, o GPUBenchOptions) (*GPUBench, error) {
-	device, err := t.device(o.Device)
+	device, err := t.device(ctx, o.Device)
 	if err != nil {
 		return nil, err
 	}
-	card, err := t.card(o.Device)
+	card, err := t.card(ctx, o.Device)
 	if err != nil {
 		return nil, err
 	}

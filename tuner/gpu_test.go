@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func TestTuneOnASimulatedCard(t *testing.T) {
 		Store: t.TempDir(), Host: fourCores(), Now: func() time.Time { return begin.Add(machine.Now()) },
 		CUDA: func() (*driver.Driver, error) { return driver.Open(lazy(machine.Table(), wrong)) },
 		Rig: func(_ context.Context, p Problem, seed uint64) (Rig, error) {
-			rig, err := tuner.liveCUDA(p, seed)
+			rig, err := tuner.liveCUDA(t.Context(), p, seed)
 			rig.Timer = &measure.Timer{MinSample: time.Nanosecond, WarmTime: time.Nanosecond, Rand: rand.NewPCG(seed, seed)}
 			return rig, err
 		},
@@ -132,10 +133,41 @@ func TestAHangingDriverKeepsNoPlanWaiting(t *testing.T) {
 	if plan, err = tuner.Plan(t.Context(), anyModel); err != nil || plan.Config.Strategy != CPUOnly {
 		t.Fatalf("again: %s, %v: want the CPU at once", plan.Config.Strategy, err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if plan, err := tuner.Rollback(ctx, anyModel, "me", "a test"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("rolled back to %s, %v, while nobody knows which target answers", plan.Config.Strategy, err)
+	}
 	close(woken)
 	<-tuner.lookForGPUs().looked
 	tuner.plans[anyModel].checked.Store(-int64(fresh)) // its time is over
 	if plan, err = tuner.Plan(t.Context(), anyModel); err != nil || plan.Config.Strategy != GPUOnly || opens != 1 {
 		t.Errorf("once the driver answers: %s, %v, opened %d times: want the GPU, and that it was opened once", plan.Config.Strategy, err, opens)
 	}
+}
+
+// A run that needs a driver which hangs ends when it is told to.
+func TestAHangingDriverKeepsNoRunFromEnding(t *testing.T) {
+	woken := make(chan struct{})
+	s := withGPU(7)
+	for _, target := range []string{targetCUDA, targetAuto} {
+		tuner := s.open(t, t.TempDir(), 1)
+		asked, answered := make(chan struct{}), make(chan struct{})
+		tuner.opt.CUDA = func() (*driver.Driver, error) {
+			defer close(answered)
+			close(asked)
+			<-woken
+			return s.driver()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-asked; cancel() }()
+		if cert, err := tuner.Tune(ctx, anyModel, Budget{Time: time.Minute, Target: target}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %+v, %v: want it cancelled", target, cert, err)
+		}
+		if err := tuner.Close(); err != nil {
+			t.Error(err)
+		}
+		defer func() { <-answered }()
+	}
+	close(woken)
 }

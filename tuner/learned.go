@@ -1,7 +1,6 @@
 package tuner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,12 +58,18 @@ func (t *Tuner) LearnedConfigs(ctx context.Context) ([]LearnedConfig, error) {
 		c := newLearnedConfig(l)
 		c.Here = len(differing(here, l.Identity)) == 0 && (l.Host == host.Fingerprint() || l.Target == targetCUDA) // whose fingerprint has the card in it
 		c.Source = c.source(len(differing(envelope, l.Envelope)) == 0)
+		list = append(list, c)
+	}
+	for i := range list {
+		c := &list[i]
+		if c.Received != nil && slices.ContainsFunc(list, c.refusedBy) {
+			c.Source = ""
+		}
 		if c.ofEngine() {
 			c.complete()
 		}
-		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b LearnedConfig) int { return cmp.Compare(b.MeasuredAt.UnixNano(), a.MeasuredAt.UnixNano()) })
+	slices.SortStableFunc(list, func(a, b LearnedConfig) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
 	return list, nil
 }
 
@@ -109,7 +114,7 @@ func (c LearnedConfig) source(sameLimits bool) Source {
 		return ""
 	}
 	switch r := c.Received; {
-	case r != nil && (r.Verdict == Failed || r.Verdict == Proposed):
+	case r != nil && !r.accepted():
 		return ""
 	case r != nil, !c.Here:
 		return NearHost
@@ -117,6 +122,13 @@ func (c LearnedConfig) source(sameLimits bool) Source {
 		return Derived
 	}
 	return Measured
+}
+
+// refusedBy reports whether other is a later check of the same config, a received one, which refused it.
+func (c *LearnedConfig) refusedBy(other LearnedConfig) bool {
+	was, r := c.Received, other.Received
+	return r != nil && r.Verdict == Failed && r.Config == was.Config && r.CheckedAt.After(was.CheckedAt) &&
+		other.ModelFingerprint == c.ModelFingerprint && other.Target == c.Target && other.entry.Signature == c.entry.Signature && other.Here == c.Here
 }
 
 // complete fills in what only an engine's config has.

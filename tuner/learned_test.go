@@ -38,11 +38,17 @@ func TestEverythingLearnedIsInOneList(t *testing.T) {
 	if err := json.Unmarshal(here.Certificate, &proof); err != nil {
 		t.Fatal(err)
 	}
-	proof["received"] = Received{Verdict: Failed, Config: "c"}
+	proof["received"] = Received{Verdict: Failed, Config: "c", CheckedAt: day}
 	if refused.Certificate, err = json.Marshal(proof); err != nil {
 		t.Fatal(err)
 	}
-	for i, l := range []history.Learned{here, there, old, refused} {
+	before := here // that it was refused it was accepted
+	before.Envelope = originated(host, Received{Verdict: Confirmed})
+	proof["received"] = Received{Verdict: Confirmed, Config: "c", CheckedAt: day.Add(-time.Hour)}
+	if before.Certificate, err = json.Marshal(proof); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range []history.Learned{here, there, old, refused, before} {
 		l.MeasuredAt = day.Add(time.Duration(i+1) * time.Hour)
 		if err := store.Publish(t.Context(), l); err != nil {
 			t.Fatal(err)
@@ -70,6 +76,7 @@ func TestEverythingLearnedIsInOneList(t *testing.T) {
 	table := here.Signature
 	want := []string{
 		`cpu mixed here=true source="" build=` + table,
+		`cpu mixed here=true source="" build=` + table,
 		`cpu prefill here=true source="" build=of another table`,
 		`cpu mixed here=false source="near_host" build=` + table,
 		`cpu mixed here=true source="measured" build=` + table,
@@ -78,7 +85,7 @@ func TestEverythingLearnedIsInOneList(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if i := slices.IndexFunc(list, func(c LearnedConfig) bool { return c.CommandLine != "" }); i != 4 {
+	if i := slices.IndexFunc(list, func(c LearnedConfig) bool { return c.CommandLine != "" }); i != 5 {
 		t.Errorf("a command line at %d, want one for the engine's config that answers", i)
 	}
 	if nothing, err := (&Tuner{opt: Options{}, host: &host}).LearnedConfigs(t.Context()); err != nil || nothing == nil || len(nothing) > 0 {

@@ -21,7 +21,7 @@ func (t *Tuner) Pin(ctx context.Context, model string, config Config, by string)
 		return err
 	}
 	if p = p.on(config.target()); p.Target == targetCUDA {
-		if p.Card, err = t.card(""); err != nil {
+		if p.Card, err = t.card(ctx, ""); err != nil {
 			return fmt.Errorf("pin: %w", err)
 		}
 	}

@@ -34,7 +34,10 @@ const (
 // measurement. The certificate is that of the better one; each is published under its own target.
 func (t *Tuner) tuneBest(ctx context.Context, model string, b Budget) (*Certificate, error) {
 	started := t.opt.Now()
-	_, absent := t.card(b.Device)
+	_, absent := t.card(ctx, b.Device)
+	if absent != nil && !errors.Is(absent, ErrNoGPU) {
+		return nil, absent // ctx has ended
+	}
 	onCPU := b
 	onCPU.Target, onCPU.Device = targetCPU, ""
 	if absent != nil {
@@ -309,4 +312,17 @@ func (t *Tuner) answering(ctx context.Context, p Problem, snapshot *history.Snap
 		}
 	}
 	return p, note, false
+}
+
+// answeringForSure is answering for what must not happen to the wrong target: it waits for a driver as long as that takes.
+func (t *Tuner) answeringForSure(ctx context.Context, p Problem, snapshot *history.Snapshot) (Problem, error) {
+	on, _, late := t.answering(ctx, p, snapshot)
+	if !late {
+		return on, nil
+	}
+	if _, err := t.card(ctx, ""); err != nil && !errors.Is(err, ErrNoGPU) {
+		return p, err
+	}
+	on, _, _ = t.answering(ctx, p, snapshot)
+	return on, nil
 }

@@ -127,6 +127,12 @@ func receivedAs(e fleet.Entry) Received {
 	}
 }
 
+// refuse is for what cannot be used. What is said of it may be in the words of whoever wrote to the fleet, and is cut short.
+func (r *Received) refuse(err error) { r.Verdict, r.Reason = Failed, fmt.Sprintf("%.300s", err) }
+
+// accepted reports whether it may be used.
+func (r Received) accepted() bool { return r.Verdict != Failed && r.Verdict != Proposed }
+
 // admit decides what needs no measuring: a config that is impossible here, and one that was checked before.
 func (r *tune) admit(e fleet.Entry, snapshot *history.Snapshot) (hint, *Received) {
 	done := receivedAs(e)
@@ -142,7 +148,7 @@ func (r *tune) admit(e fleet.Entry, snapshot *history.Snapshot) (hint, *Received
 		}
 	}
 	if err != nil {
-		done.Verdict, done.Reason = Failed, err.Error()
+		done.refuse(err)
 		return h, &done
 	}
 	return h, nil

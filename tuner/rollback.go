@@ -39,7 +39,9 @@ func (t *Tuner) Rollback(ctx context.Context, model, by, why string, wrong ...ta
 	if err != nil {
 		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
 	}
-	p, _, _ = t.answering(ctx, p, snapshot)
+	if p, err = t.answeringForSure(ctx, p, snapshot); err != nil {
+		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)
+	}
 	bad, err := p.answer(snapshot)
 	if err != nil {
 		return Plan{}, fmt.Errorf("rollback %s: %w", p.Model.Name, err)

@@ -225,7 +225,7 @@ func (t *Tuner) newTune(ctx context.Context, name string, b Budget) (*tune, erro
 		return nil, err
 	}
 	if p.Target == targetCUDA {
-		if p.Card, err = t.card(b.Device); err != nil {
+		if p.Card, err = t.card(ctx, b.Device); err != nil {
 			return nil, fmt.Errorf("tune: target %s: %w", p.Target, err)
 		}
 	}

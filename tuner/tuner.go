@@ -341,14 +341,14 @@ const liveSample = 10 * time.Millisecond
 // live is the rig of this machine for a problem's target.
 func (t *Tuner) live(ctx context.Context, p Problem, seed uint64) (Rig, error) {
 	if p.Target == targetCUDA {
-		return t.liveCUDA(p, seed)
+		return t.liveCUDA(ctx, p, seed)
 	}
 	return liveCPU(ctx, p, seed)
 }
 
 // liveCUDA is the rig of a GPU. Its samples are short, as the device's own clock takes them and nothing interrupts it.
-func (t *Tuner) liveCUDA(p Problem, seed uint64) (Rig, error) {
-	device, err := t.device(p.Card.UUID)
+func (t *Tuner) liveCUDA(ctx context.Context, p Problem, seed uint64) (Rig, error) {
+	device, err := t.device(ctx, p.Card.UUID)
 	if err != nil {
 		return Rig{}, err
 	}

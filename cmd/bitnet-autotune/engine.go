@@ -170,7 +170,7 @@ func writeDefines(w io.Writer, l engine.Learned) {
 // writeFailures names what failed.
 func writeFailures(w io.Writer, c *engine.Certificate) {
 	for _, m := range c.Runs {
-		if m.Status != engine.OK && m.Status != engine.Censored {
+		if m.Status != engine.OK && m.Status != engine.Censored && m.Status != engine.Stopped {
 			note, _, _ := strings.Cut(m.Note, "\n")
 			fmt.Fprintf(w, "failed        %s: %s: %s\n", m.Setting, m.Status, note)
 		}

@@ -41,6 +41,9 @@ func fillFlags(cmd *cobra.Command, env func(string) (string, bool)) ([]sourced, 
 	return sources, err
 }
 
+// sourceNote is the annotation of a flag that the command line does not give.
+const sourceNote = "source"
+
 func fillFlag(flags *pflag.FlagSet, f *pflag.Flag, env func(string) (string, bool), file string, values map[string]any) (sourced, error) {
 	name := "BITNET_AUTOTUNE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 	fromEnv, inEnv := env(name)
@@ -58,6 +61,7 @@ func fillFlag(flags *pflag.FlagSet, f *pflag.Flag, env func(string) (string, boo
 		if err := flags.Set(f.Name, value); err != nil {
 			return sourced{}, fmt.Errorf("%s: %s: %w", source, f.Name, err)
 		}
+		f.Annotations = map[string][]string{sourceNote: {source}}
 	}
 	return sourced{flag: f.Name, value: value, source: source}, nil
 }

@@ -76,8 +76,8 @@ func (a *app) fleetPush() *cobra.Command {
 		Short: "Offer the fleet what was learned on this host",
 		Long: `Offers every config that runs on this host decided with this build's kernels, and the settings of every engine that was
 tuned here, or those for one model. Where the fleet has one with more evidence, that one stays. Of an engine the settings of its
-flags are told, with the hash of its program, and no command, path or name of a file. Exit 3: nothing was learned here yet.
-tune --fleet pushes by itself.`,
+flags are told, with the hash of its program, and no command, path or name of a file; where the value of a knob of engine exec
+may be one, nothing is. Exit 3: nothing was learned here yet. tune --fleet pushes by itself.`,
 		Example: `  bitnet-autotune fleet push --fleet etcd://10.0.0.5:2379,10.0.0.6:2379
   bitnet-autotune fleet push --model bitnet-b1.58-2b-4t --fleet dir:///mnt/shared/bitnet-autotune`,
 		Args: cobra.NoArgs,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bitnet-autotune/bitnet-autotune/bandit"
 	"github.com/bitnet-autotune/bitnet-autotune/kernels"
@@ -48,7 +49,11 @@ of it: the command, its knobs, where its figure is. What such a run proves is sh
   bitnet-autotune tune --target engine:llama-bench --engine-command ./llama-bench --model ./model.gguf --budget 15m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name, ok := strings.CutPrefix(b.Target, tuner.EngineTarget); ok {
+			name, ok := strings.CutPrefix(b.Target, tuner.EngineTarget)
+			if err := refuseUnheeded(cmd, ok); err != nil {
+				return err
+			}
+			if ok {
 				e.Engine, e.Time, e.Objective, e.MaxThreads, e.Seed = name, b.Time, tuner.Objective(objective), b.MaxThreads, b.Seed
 				return a.tuneEngine(cmd.Context(), model, e)
 			}
@@ -74,6 +79,28 @@ of it: the command, its knobs, where its figure is. What such a run proves is sh
 	completeFlag(cmd, "strategy", words(append([]string{"auto"}, bandit.Names()...)...))
 	completeFlag(cmd, "layout", words(layoutNames()...))
 	return cmd
+}
+
+// ownFlags are the flags of tune that only the search of our own kernels heeds.
+var ownFlags = []string{"strategy", "layout", "device", "fleet-wait"}
+
+// refuseUnheeded refuses a flag of the command line that the target does not heed. The environment and the config file are for
+// all targets.
+func refuseUnheeded(cmd *cobra.Command, isEngine bool) error {
+	unheeded, want := ownFlags, "not with --target engine:…, whose search has stages of its own"
+	if !isEngine {
+		var b tuner.EngineBudget
+		engines := &cobra.Command{}
+		engineBudgetFlags(engines, &b)
+		unheeded, want = nil, "only with --target engine:…"
+		engines.Flags().VisitAll(func(f *pflag.Flag) { unheeded = append(unheeded, f.Name) })
+	}
+	for _, name := range unheeded {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Annotations[sourceNote] == nil {
+			return usage(fmt.Errorf("--%s %q: %s", name, f.Value, want))
+		}
+	}
+	return nil
 }
 
 func layoutNames() (names []string) {

@@ -89,6 +89,9 @@ func (s study) main(ctx context.Context, out string) (err error) {
 	case s.whole:
 		return print(s.complete(ctx))
 	}
+	if err := os.MkdirAll(out, 0o755); err != nil { // before half an hour of measuring
+		return err
+	}
 	file := filepath.Join(out, "halves.jsonl")
 	halves, err := readHalves(file)
 	if err == nil && len(halves) == 0 {

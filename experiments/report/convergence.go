@@ -16,7 +16,7 @@ import (
 const (
 	curvesWidth  = 480
 	curvesHeight = 280
-	legendWidth  = 104
+	legendWidth  = 120 // the fonts that viewers take where Liberation is missing are wider
 )
 
 // floor is the excess in percent below which a curve is not followed: a logarithmic scale has no nothing.

@@ -21,8 +21,8 @@ var okabeIto = []color.RGBA{
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x44, 0x44, 0x44, 0xff},
 }
 
-// SeriesColour is that of series number i, a strategy or whatever else a picture tells apart. Where there are more of them than colours, dashes differ, and colours by so
-// little that only inline can tell.
+// SeriesColour is that of series number i, a strategy or whatever else a picture tells apart. Where there are more of them
+// than colours, dashes differ, and colours by so little that only inline can tell.
 func SeriesColour(i int) color.Color {
 	c := okabeIto[i%len(okabeIto)]
 	c.B -= uint8(i / len(okabeIto))

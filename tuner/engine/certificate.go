@@ -134,6 +134,16 @@ func (s *session) failedInDuel() bool {
 	return last != OK && last != Censored
 }
 
+// broken reports whether a setting of the plan failed, be it in the duel after it had run well in the search.
+func (s *session) broken() bool {
+	for setting, regimes := range s.best.processes(s.regimes()) {
+		if s.refused(setting, regimes) {
+			return true
+		}
+	}
+	return false
+}
+
 // decided asks once, after leastPairs: a look at every pair would have to be paid for.
 func (s *session) decided(d *duelled) bool {
 	return len(d.request) == leastPairs && s.verdict(d) == measure.Adopt
@@ -249,6 +259,9 @@ func (s *session) certificate(d *duelled) *Certificate {
 	switch {
 	case c.Pairs > 0:
 		c.Verdict, c.Ratio = s.verdict(d), d.ratio(d.request)
+		if c.Verdict == measure.Adopt && s.broken() {
+			c.Verdict = measure.Inconclusive // fast, when it runs
+		}
 	case s.best.isDefault() && (s.through || s.threaded && s.enough):
 		c.Verdict = measure.Keep // nothing gained in as many processes as may run
 	}

@@ -33,7 +33,7 @@ func Check(ctx context.Context, e Engine, p Plan, opt Options) (*Certificate, er
 }
 
 // Fits reports the first thing in p that a search of what is described could not come to: a regime or a knob that there is
-// not, a value that would not be tried, a combination that the engine rejects.
+// not, a value that would not be tried, a combination that the engine rejects, or that no server can have.
 func (d Description) Fits(p Plan) error {
 	for _, regime := range slices.Sorted(maps.Keys(p)) {
 		if !slices.ContainsFunc(d.Regimes, func(r Regime) bool { return r.Name == regime }) {
@@ -58,6 +58,19 @@ func (d Description) Fits(p Plan) error {
 	for _, r := range d.Regimes {
 		if _, there := p[r.Name]; !there {
 			return fmt.Errorf("%w: it has no setting for %s", ErrUnfit, r.Name)
+		}
+	}
+	return d.servable(p)
+}
+
+// servable reports a knob that differs between regimes, other than the counts of threads: a server has one value for it, with
+// which one of the regimes would run as it was not measured.
+func (d Description) servable(p Plan) error {
+	for _, k := range d.Knobs {
+		for _, r := range d.Regimes {
+			if one, other := p[d.Regimes[0].Name][k.Name], p[r.Name][k.Name]; one != other && k.Stage != Threads {
+				return fmt.Errorf("%w: %s is %q for %s and %q for %s: want one value", ErrUnfit, k.Name, one, d.Regimes[0].Name, other, r.Name)
+			}
 		}
 	}
 	return nil

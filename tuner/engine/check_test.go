@@ -61,6 +61,7 @@ func TestACheckRefusesWhatDoesNotFit(t *testing.T) {
 		"real time":                      {"prio": "3"},
 		"threads that there are not":     {"threads": "100000"},
 		"a word of a shell":              {"threads": "1; true"},
+		"what no server can have":        {"flash-attn": "1"}, // and another value in the other regime
 	} {
 		v := virtual(3)
 		if c, err := check(v, setting, nil); !errors.Is(err, engine.ErrUnfit) || v.Starts() > 0 {

@@ -51,9 +51,12 @@
 // that runs then, and on Linux nothing kills what that one has started.
 //
 // Program tells builds apart by the bytes of the program, of the libggml and libllama that it links, and of the backends beside it.
-// What a wrapper script starts it does not see, nor libraries that LD_LIBRARY_PATH names: for these it fails.
+// Libraries are looked for where the system's linker would, but for its cache. What a wrapper script starts it does not see.
 //
 // # Decisions
+//
+// 2026-11-22: what failed once in the duel is not adopted, however fast its other pairs were. Of earlier sessions only candidates,
+// and the defaults that these need, count as runs: each session begins with the default, and many short ones would use up all.
 //
 // 2026-11-22: flags are tried at one thread count for all regimes. Before, a regime's best count was known by one lucky run, each
 // flag took a process for each count, and a flag that gained in one regime could be taken into another in which it never ran.

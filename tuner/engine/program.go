@@ -19,6 +19,9 @@ import (
 // ownLibrary are the libraries that a build of the llama.cpp family makes besides its programs.
 var ownLibrary = regexp.MustCompile(`^lib(llama|ggml)[\w.-]*\.so[\w.]*$`)
 
+// backend are those of them that lie beside a program and are loaded as it runs.
+var backend = regexp.MustCompile(`^libggml.*\.so`)
+
 // libraryDirs are where the system's linker looks besides the directories that a program names.
 var libraryDirs = []string{"/usr/local/lib", "/usr/local/lib64", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
@@ -33,20 +36,32 @@ func Program(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("engine: command: %w", err)
 	}
 	files := map[string]string{}
-	plugins, err := filepath.Glob(filepath.Join(filepath.Dir(path), "libggml*.so*")) // backends that are loaded as it runs
-	if err != nil {
-		return "", fmt.Errorf("engine: command: %w", err)
-	}
 	err = collect("program", path, files)
-	for _, plugin := range plugins {
-		if err == nil {
-			err = collect(filepath.Base(plugin), plugin, files)
-		}
+	if err == nil {
+		err = collectBackends(filepath.Dir(path), files)
 	}
 	if err != nil {
 		return "", fmt.Errorf("engine: command: %w", err)
 	}
 	return hashFiles(ctx, files)
+}
+
+// collectBackends adds those that lie beside a program, which loads them as it runs.
+func collectBackends(dir string, files map[string]string) error {
+	beside, err := os.ReadDir(dir) // and not a pattern: the name of the directory is anybody's
+	if err != nil {
+		return err
+	}
+	for _, entry := range beside {
+		path := filepath.Join(dir, entry.Name())
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !backend.MatchString(entry.Name()) {
+			continue // no linker can load it
+		}
+		if err := collect(entry.Name(), path, files); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect adds a file under a name, and the libraries of the build that it needs under theirs. What is no ELF file needs none.
@@ -77,23 +92,29 @@ func collect(name, path string, files map[string]string) error {
 	return nil
 }
 
-// searched are the directories in which the libraries of a file are looked for: those it names, its own, and the system's.
+// searched are the directories in which the libraries of a file are looked for, in the linker's order (ld.so(8)): those it names,
+// those of the environment, its own, and the system's.
 func searched(file *elf.File, own string) (dirs []string) {
-	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
-		lists, err := file.DynString(tag)
-		if err != nil {
-			continue
-		}
-		for _, list := range lists {
-			for _, dir := range strings.Split(list, ":") {
-				dirs = append(dirs, strings.NewReplacer("$ORIGIN", own, "${ORIGIN}", own).Replace(dir))
-			}
-		}
-	}
-	dirs = append(append(dirs, own), libraryDirs...)
+	dirs = append(named(file, elf.DT_RPATH, own), filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
+	dirs = append(append(dirs, named(file, elf.DT_RUNPATH, own)...), own)
+	dirs = append(dirs, libraryDirs...)
 	for _, dir := range libraryDirs {
 		multiarch, _ := filepath.Glob(filepath.Join(dir, "*-linux-gnu")) // the pattern is sound
 		dirs = append(dirs, multiarch...)
+	}
+	return dirs
+}
+
+// named are the directories that a file names.
+func named(file *elf.File, tag elf.DynTag, own string) (dirs []string) {
+	lists, err := file.DynString(tag)
+	if err != nil {
+		return nil
+	}
+	for _, list := range lists {
+		for _, dir := range filepath.SplitList(list) {
+			dirs = append(dirs, strings.NewReplacer("$ORIGIN", own, "${ORIGIN}", own).Replace(dir))
+		}
 	}
 	return dirs
 }

@@ -50,6 +50,22 @@ func TestAProgramIsItsBytesAndThoseOfItsBackends(t *testing.T) {
 	if with == first || program(t, path) == with {
 		t.Error("a backend beside it, or a change to it, makes no difference")
 	}
+	if err := os.Mkdir(filepath.Join(dir, "libggml-old.so"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("gone", filepath.Join(dir, "libggml-gone.so")); err != nil {
+		t.Fatal(err)
+	}
+	program(t, path) // which no linker could load, and so they are no part of it
+	odd := filepath.Join(t.TempDir(), "llama[1]")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(odd, "llama-bench"), "#!/bin/sh\n")
+	write(t, filepath.Join(odd, "libggml-cpu-icelake.so"), "b")
+	if program(t, filepath.Join(odd, "llama-bench")) != program(t, path) {
+		t.Error("the name of the directory hides the backends")
+	}
 	if _, err := engine.Program(t.Context(), filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("there is no such program, want an error")
 	}
@@ -82,7 +98,7 @@ func TestAProgramIsTheLibrariesOfItsBuild(t *testing.T) {
 	write(t, filepath.Join(dir, "llama.c"), "int ggml(void); int llama(void) { return ggml(); }\n")
 	write(t, filepath.Join(dir, "main.c"), "int llama(void); int main(void) { return llama(); }\n")
 	build("-shared", "-fPIC", "-DFLAG=0", "-o", "lib/libggml.so", "ggml.c")
-	build("-shared", "-fPIC", "-Wl,-rpath,$ORIGIN", "-o", "lib/libllama.so", "llama.c", "-Llib", "-lggml")
+	build("-shared", "-fPIC", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-o", "lib/libllama.so", "llama.c", "-Llib", "-lggml")
 	build("-Wl,-rpath,$ORIGIN/../lib", "-Wl,-rpath-link,lib", "-o", "bin/llama-bench", "main.c", "-Llib", "-lllama")
 	bench := filepath.Join(dir, "bin", "llama-bench")
 	first := program(t, bench)
@@ -93,6 +109,16 @@ func TestAProgramIsTheLibrariesOfItsBuild(t *testing.T) {
 	if program(t, bench) == first {
 		t.Error("a library that was built with another flag makes no difference")
 	}
+	if err := os.Mkdir(filepath.Join(dir, "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	build("-shared", "-fPIC", "-DFLAG=2", "-o", "other/libggml.so", "ggml.c")
+	beside := program(t, bench)
+	t.Setenv("LD_LIBRARY_PATH", filepath.Join(dir, "other"))
+	if program(t, bench) == beside {
+		t.Error("a library that the environment puts before the one it was linked with makes no difference")
+	}
+	t.Setenv("LD_LIBRARY_PATH", "")
 	if err := os.Remove(filepath.Join(dir, "lib", "libggml.so")); err != nil {
 		t.Fatal(err)
 	}

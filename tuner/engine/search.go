@@ -167,7 +167,7 @@ func (s *session) relative(i int) map[string]float64 {
 func (s *session) explore(ctx context.Context) {
 	standard := maps.Clone(s.best) // which the stages change
 	defer func() {
-		if ctx.Err() == nil && s.known+len(s.runs) < s.maxRuns() {
+		if ctx.Err() == nil && s.spent+len(s.runs) < s.maxRuns() {
 			s.beside(ctx)
 		}
 		s.prefer(standard)

@@ -108,6 +108,7 @@ type session struct {
 	phase    string
 	runs     []Measured     // of this session
 	known    int            // processes of earlier sessions, which come first in planned
+	spent    int            // how many of these count as runs
 	planned  []Measured     // candidates and defaults in the order they ran, without the duel
 	asked    map[string]int // how often a setting was to run in a regime
 	best     Plan
@@ -130,14 +131,15 @@ func Search(ctx context.Context, e Engine, opt Options) (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.standard(ctx); err != nil {
-		return s.certificate(nil), err
+	var d *duelled
+	if err = s.standard(ctx); err == nil {
+		s.explore(ctx)
+		d = s.duel(ctx)
 	}
-	s.explore(ctx)
-	if ctx.Err() != nil && s.stopped == "" {
+	if ctx.Err() != nil {
 		s.stopped = Interrupted
 	}
-	return s.certificate(s.duel(ctx)), nil
+	return s.certificate(d), err
 }
 
 func newSession(ctx context.Context, e Engine, opt Options) (*session, error) {
@@ -228,8 +230,20 @@ func (s *session) recall(earlier []Measured) {
 		}
 	}
 	paired := slices.DeleteFunc(slices.Clone(list), func(m Measured) bool { return !s.comparable(m, list) })
-	s.known = len(paired)
+	s.known, s.spent = len(paired), spent(paired)
 	s.planned = append(paired, s.planned...)
+}
+
+// spent is how many processes of earlier sessions count as runs: candidates, and of the defaults as many as these need. Each
+// session begins with the default, and many short ones would use up all runs without a candidate.
+func spent(earlier []Measured) int {
+	candidates := 0
+	for _, m := range earlier {
+		if len(m.Setting) > 0 {
+			candidates++
+		}
+	}
+	return min(len(earlier), candidates+(candidates+between-1)/between)
 }
 
 // comparable reports whether the default ran, with all regimes, in the session of a process.
@@ -494,13 +508,22 @@ func (s *session) over() bool {
 		most--
 	}
 	switch {
-	case s.known+len(s.runs) >= most:
+	case s.spent+len(s.runs) >= most:
 		s.enough = true
 		s.stopped = fmt.Sprintf("%d processes were enough", s.maxRuns())
 	case s.end.Sub(s.now()) < leastPairs*s.pair()+s.usual(nil):
 		s.stopped = "the time for searching was used up"
+		if need := s.needed(); need > s.opt.Budget {
+			s.stopped += fmt.Sprintf(": a process takes %v, so that %d of them and a duel want about %v, or fewer tokens or repetitions",
+				s.usual(nil).Round(100*time.Millisecond), s.maxRuns(), need.Round(time.Second))
+		}
 	}
 	return s.stopped != ""
+}
+
+// needed is the budget with which as many processes as may run do, and the shortest duel that decides.
+func (s *session) needed() time.Duration {
+	return time.Duration(max(0, s.maxRuns()-s.spent))*s.usual(nil) + leastPairs*s.pair()
 }
 
 // usual is what a process with a setting takes, or where that is not known with the default.

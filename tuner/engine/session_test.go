@@ -334,3 +334,75 @@ func TestFiguresThatTheClockDoesNotConfirmAreDoubted(t *testing.T) {
 		t.Errorf("doubts %q of an engine that says with a flag that it is ten times as fast", c.Doubts)
 	}
 }
+
+func TestManyShortSessionsDoNotUseUpTheRunsWithTheirDefaults(t *testing.T) {
+	var known []engine.Measured
+	for session := range uint64(40) {
+		v := virtual(7)
+		c, _ := engine.Search(context.Background(), v, engine.Options{Budget: 100 * time.Hour, Now: v.Now, Runs: 2})
+		for _, m := range c.Runs {
+			m.Session = session + 1
+			known = append(known, m)
+		}
+	}
+	c := search(t, virtual(7), engine.Options{Recall: func(map[string]string) []engine.Measured { return known }})
+	if c.Known != 40 || c.Searches < 10 {
+		t.Errorf("%d taken over, and %d processes before the duel (%s): want 40, and a search", c.Known, c.Searches, c.Stopped)
+	}
+}
+
+func TestWhatFailsInTheDuelIsNotAdopted(t *testing.T) {
+	v := virtual(2)
+	v.Noise = enginetest.Noise{}
+	phase, defaults := "", 0
+	v.Alter = func(s engine.Setting, o *engine.Outcome) {
+		if phase == "duel" && len(s) > 0 && defaults <= 1 { // so that the first look does not decide
+			for _, list := range o.Samples {
+				for i := range list {
+					list[i] *= 3
+				}
+			}
+			o.Elapsed *= 3
+		}
+	}
+	v.Fails = func(s engine.Setting) engine.Status {
+		if len(s) > 0 && defaults >= 14 {
+			return engine.Crash
+		}
+		return engine.OK
+	}
+	c := search(t, v, engine.Options{Tell: func(m engine.Measured) {
+		if phase = m.Phase; phase == "duel" && len(m.Setting) == 0 {
+			defaults++
+		}
+	}})
+	if c.Pairs < 12 || c.Failed != 1 || c.Ratio.Low < 1.01 {
+		t.Fatalf("%d pairs, %d failed, at least %.3f: this proves nothing", c.Pairs, c.Failed, c.Ratio.Low)
+	}
+	if c.Verdict == measure.Adopt {
+		t.Errorf("%s after a crash in pair %d", c.Verdict, c.Pairs+1)
+	}
+}
+
+func TestASearchSaysThatItWasInterruptedInTheDuel(t *testing.T) {
+	v := virtual(2)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c, err := engine.Search(ctx, v, engine.Options{Budget: 100 * time.Hour, Now: v.Now, Tell: func(m engine.Measured) {
+		if m.Phase == "duel" {
+			cancel()
+		}
+	}})
+	if err != nil || c.Stopped != engine.Interrupted {
+		t.Errorf("stopped because %q, %v; want %q", c.Stopped, err, engine.Interrupted)
+	}
+}
+
+func TestABudgetThatIsTooShortSaysWhatWouldDo(t *testing.T) {
+	v := virtual(1)
+	full := search(t, virtual(1), engine.Options{}).Elapsed
+	c := search(t, v, engine.Options{Budget: time.Duration(0.3 * full * float64(time.Second))})
+	if !strings.Contains(c.Stopped, "a process takes") || !strings.Contains(c.Stopped, "want about") {
+		t.Errorf("stopped because %q: want what budget would do", c.Stopped)
+	}
+}

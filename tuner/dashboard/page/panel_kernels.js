@@ -32,7 +32,7 @@ function groups(rows) {
 }
 
 function row(r, longest) {
-    return h("tr", { "data-key": r.kernel },
+  return h("tr", { "data-key": r.kernel },
     h("th", { scope: "row" }, h("code", {}, r.kernel), r.serving && badge("good", "serves"), r.default && badge("still", "default")),
     h("td", { class: "text" }, r.label.replace(r.kernel, ""), h("span", { class: "soft" }, ` of ${count(r.arms)} tried`)),
     h("td", { class: "number" }, r.tokens_per_second > 0 ? tokens(r.tokens_per_second) : words(r.status)),
