@@ -232,6 +232,16 @@ func (t *Tuner) survey(ctx context.Context) gpu.Survey {
 	return t.opt.GPUs(ctx)
 }
 
+// Fingerprint is that of this host, under which the history has what was measured on its CPU. The fingerprint of a plan that
+// runs on a card has the card in it.
+func (t *Tuner) Fingerprint(ctx context.Context) (string, error) {
+	host, err := t.probe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return host.Fingerprint(), nil
+}
+
 // probe returns the facts about this host. They are read once: affinity must not be read while a run has pinned threads.
 func (t *Tuner) probe(ctx context.Context) (probe.Host, error) {
 	t.mu.Lock()

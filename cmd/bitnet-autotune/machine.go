@@ -166,7 +166,7 @@ func (m *machine) look(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// surveyGPUs looks for GPUs, for so long: 0 = until NVML has answered.
+// surveyGPUs looks for GPUs, for at most so long; 0 = as long as it takes a driver that sleeps.
 func surveyGPUs(ctx context.Context, timeout time.Duration) gpu.Survey {
 	return gpu.Local(ctx, gpu.Options{Timeout: timeout})
 }

@@ -28,7 +28,39 @@ type session interface {
 // Local finds the GPUs of this host. It makes no CUDA context. Without any it says why, on a host without a driver within
 // a millisecond; none is not an error.
 func Local(ctx context.Context, opt Options) Survey {
-	return local(ctx, opt, connect)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	return local(ctx, opt, func() (session, error) { return alone(waiting, looking, connect) })
+}
+
+// looking is held by who asks NVML for a survey.
+var looking = make(chan struct{}, 1)
+
+// alone connects where nobody else does. Of the looks at a driver that hangs, which may be many in a daemon, one is then left
+// behind, with its thread, and not each.
+func alone(ctx context.Context, looking chan struct{}, connect func() (session, error)) (session, error) {
+	select {
+	case looking <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s, err := connect()
+	if err != nil {
+		<-looking
+		return nil, err
+	}
+	return lone{s, looking}, nil
+}
+
+// lone is a session beside which there is no other.
+type lone struct {
+	session
+	looking chan struct{}
+}
+
+func (l lone) close() {
+	l.session.close()
+	<-l.looking
 }
 
 func local(ctx context.Context, opt Options, connect func() (session, error)) Survey {

@@ -207,6 +207,32 @@ func TestSilentDriver(t *testing.T) {
 	}
 }
 
+// Of looks at a driver that hangs, one waits for it and the others give up.
+func TestOneLookAtATime(t *testing.T) {
+	looking, entered, answer := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	first := make(chan session)
+	go func() {
+		s, _ := alone(context.Background(), looking, func() (session, error) { close(entered); <-answer; return new(driver), nil })
+		first <- s
+	}()
+	<-entered
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := alone(ctx, looking, func() (session, error) { t.Error("asked beside another"); return new(driver), nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(answer)
+	(<-first).close()
+	if _, err := alone(context.Background(), looking, func() (session, error) { return nil, errors.New("no driver") }); err == nil || err.Error() != "no driver" {
+		t.Error(err)
+	}
+	s, err := alone(context.Background(), looking, func() (session, error) { return new(driver), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+}
+
 func TestDisabled(t *testing.T) {
 	t.Setenv("BITNET_AUTOTUNE_DISABLE", "avx512, cuda")
 	connect := func() (session, error) { return new(driver), nil }

@@ -76,6 +76,11 @@ func TestDaemonTunesChecksAndKeepsWhatServes(t *testing.T) {
 	d, end := begin(t, func(o *Options) { o.Every = 50 * time.Millisecond })
 	events, stop := d.Subscribe()
 	defer stop()
+	for _, phase := range []Phase{Measuring, Checking} {
+		if s := until(t, d, func(s State) bool { return s.Phase == phase }); s.Model != anyModel {
+			t.Errorf("%s of model %q", phase, s.Model)
+		}
+	}
 	s := until(t, d, func(s State) bool { return s.Models[0].Checks >= 2 })
 	m := s.Models[0]
 	if m.Plan.Source != tuner.Measured || m.Verdict != "ADOPT" || m.LastRatio.Estimate < 1.01 || m.Drift > driftLimit/3 {
@@ -94,8 +99,8 @@ func TestDaemonTunesChecksAndKeepsWhatServes(t *testing.T) {
 	if e := <-events; e.What == "" || e.At.IsZero() {
 		t.Errorf("the first event is %+v", e)
 	}
-	if s := d.State(); s.Phase != Stopped {
-		t.Errorf("phase %s after its end", s.Phase)
+	if s := d.State(); s.Phase != Stopped || s.Model != "" {
+		t.Errorf("phase %s of model %q after its end", s.Phase, s.Model)
 	}
 }
 

@@ -280,8 +280,10 @@ func (d *Daemon) do(ctx context.Context, j job) {
 		memory = memoryCap(host.Memory)
 	}
 	d.doing = fmt.Sprintf("%s: %s", j.model.name, j.why)
-	d.phase(map[bool]Phase{false: Measuring, true: Checking}[j.check], d.doing)
-	d.change(func(s *State) { s.Steps++ })
+	d.change(func(s *State) {
+		s.Phase, s.Model, s.Reason = map[bool]Phase{false: Measuring, true: Checking}[j.check], j.model.name, d.doing
+		s.Steps++
+	})
 	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check), "--paced")
 	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
 		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})

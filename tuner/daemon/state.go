@@ -29,8 +29,9 @@ type State struct {
 	Started time.Time    `json:"started"`
 	Mode    tuner.Mode   `json:"mode"`
 	Phase   Phase        `json:"phase"`
-	Reason  string       `json:"reason"` // why it waits, or what it measures
-	Host    idle.Usage   `json:"host"`   // what others did lately
+	Model   string       `json:"model,omitempty"` // that it measures or checks; "" = it does neither
+	Reason  string       `json:"reason"`          // why it waits, or what it measures
+	Host    idle.Usage   `json:"host"`            // what others did lately
 	Budget  Budget       `json:"budget"`
 	Steps   int          `json:"steps"`   // children that were started
 	Aborted int          `json:"aborted"` // of these, those that gave way to load
@@ -142,7 +143,7 @@ func (d *Daemon) change(f func(*State)) {
 	d.mu.Unlock()
 }
 
-// phase says what is done now and why.
+// phase says what is done now and why, where that is for no model.
 func (d *Daemon) phase(p Phase, why string) {
-	d.change(func(s *State) { s.Phase, s.Reason = p, why })
+	d.change(func(s *State) { s.Phase, s.Model, s.Reason = p, "", why })
 }

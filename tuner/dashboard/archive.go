@@ -25,6 +25,7 @@ const (
 // archive is what the history holds of one model on this host, read in one go.
 type archive struct {
 	stamp  string // of the database that it was read from; "" = there was none
+	host   string // fingerprint
 	model  model.Model
 	runs   []*run // the newest first
 	arms   []*seen
@@ -71,7 +72,7 @@ type seen struct {
 func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 	s.mu.Lock()
 	if s.archives[name] == nil {
-		s.archives[name] = newKept[*archive]()
+		s.archives[name] = newKept[*archive](s.life)
 	}
 	place := s.archives[name]
 	s.mu.Unlock()
@@ -81,26 +82,29 @@ func (s *Server) archive(ctx context.Context, name string) (*archive, error) {
 			return last, err
 		}
 		a := &archive{stamp: stamp}
-		if a.model, err = model.Load(name); err != nil || stamp == "" {
-			return a, err
-		}
-		plan, err := s.opt.Tuner.Plan(ctx, name)
-		if err != nil {
+		if a.model, err = model.Load(name); err != nil {
 			return nil, err
 		}
-		return a, a.read(ctx, s.opt.Store, plan.Fingerprint)
+		if a.host, err = s.opt.Tuner.Fingerprint(ctx); err != nil || stamp == "" {
+			return a, err
+		}
+		return a, a.read(ctx, s.opt.Store, last)
 	})
 }
 
 // archiveFresh is how long a history is not looked at again.
 const archiveFresh = 3 * time.Second
 
-func (a *archive) read(ctx context.Context, dir, host string) error {
+// read reads a history. Of one that is damaged as a whole, what was read last is still known.
+func (a *archive) read(ctx context.Context, dir string, last *archive) error {
 	store, err := history.Open(dir, history.Options{ReadOnly: true, Timeout: 2 * time.Second})
 	if err != nil {
-		return err
+		if last != nil {
+			a.runs, a.arms = last.runs, last.arms
+		}
+		return a.tell(err)
 	}
-	if err := a.tell(a.readRuns(ctx, store, host)); err != nil {
+	if err := a.tell(a.readRuns(ctx, store)); err != nil {
 		return err
 	}
 	index := map[string]*seen{}
@@ -132,11 +136,11 @@ func (a *archive) tell(err error) error {
 
 // readRuns reads the newest runs of the model. On the CPU those of this host; the fingerprint of a host with a card is
 // another one, so that what was learned on a card is shown wherever it is from.
-func (a *archive) readRuns(ctx context.Context, store *history.Store, host string) error {
+func (a *archive) readRuns(ctx context.Context, store *history.Store) error {
 	all, err := store.Runs(ctx)
 	slices.Reverse(all)
 	for _, r := range all {
-		ours := r.Model == a.model.Fingerprint() && (r.Host == host || r.Target != cpu)
+		ours := r.Model == a.model.Fingerprint() && (r.Host == a.host || r.Target != cpu)
 		if !ours || len(a.runs) == mostRuns {
 			continue
 		}

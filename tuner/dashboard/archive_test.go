@@ -32,7 +32,7 @@ func TestAValueIsMadeOnceForAll(t *testing.T) {
 		pass(takes)
 		return made.Add(1), nil
 	}
-	k := newKept[int32]()
+	k := newKept[int32](t.Context())
 	get := func() int32 {
 		v, err := k.get(t.Context(), clock, time.Second, remake)
 		if err != nil {
@@ -81,18 +81,37 @@ func TestAValueIsMadeOnceForAll(t *testing.T) {
 		t.Error("an error is kept for ever")
 	}
 	pass(time.Hour)
-	gone, leave := context.WithCancel(t.Context())
-	if _, err := k.get(gone, clock, time.Second, func(ctx context.Context, _ int32) (int32, error) { leave(); return 0, ctx.Err() }); err == nil {
-		t.Error("who gives up gets no value")
+	busy := func(context.Context, int32) (int32, error) { pass(2 * time.Second); return 0, history.ErrBusy }
+	if _, err := k.get(t.Context(), clock, time.Second, busy); !errors.Is(err, history.ErrBusy) {
+		t.Errorf("busy: %v", err)
 	}
-	if get() != 6 {
-		t.Error("that one gave up is what the others get")
+	pass(time.Second)
+	if takes = 0; get() != 6 {
+		t.Error("that the store was busy is told long after")
+	}
+	pass(time.Hour)
+	gone, leave := context.WithCancel(t.Context())
+	if _, err := k.get(gone, clock, time.Second, func(ctx context.Context, last int32) (int32, error) {
+		if leave(); ctx.Err() != nil {
+			return last, ctx.Err()
+		}
+		return remake(ctx, last)
+	}); err != nil {
+		t.Errorf("what was begun ends with who asked first: %v", err)
+	}
+	if get() != 7 {
+		t.Error("begun again, since who asked first has gone")
 	}
 	k.turn <- struct{}{} // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := k.get(ctx, clock, 0, remake); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up while waiting: %v", err)
+	}
+	life, end := context.WithCancel(t.Context())
+	end()
+	if _, err := newKept[int32](life).get(t.Context(), clock, 0, remake); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 
@@ -295,6 +314,53 @@ func TestCurvesAreRelatedToTheirOwnYardstick(t *testing.T) {
 		c := a.curve(a.runs[i], g)
 		if len(c.Points) != 2 || c.Reference != toDefault || c.Points[0].Ratio != 1 || c.Points[1].Best != want {
 			t.Errorf("run %d: %+v, want %v times the default in the end", i, c, want)
+		}
+	}
+}
+
+// A damaged database is said to be one, and hides nothing that others tell.
+func TestADamagedHistoryLeavesTheRest(t *testing.T) {
+	store := t.TempDir()
+	cert := learn(t, openSimulated(t, store))
+	for _, before := range []bool{false, true} {
+		v := open(t, store, nil)
+		if status, answer := v.order("pin", `{"by": "ada"}`); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, answer)
+		}
+		if before {
+			v.get(modelPath+"/certificate", &cert)
+		}
+		path := filepath.Join(store, "history.db")
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Repeat("x", len(whole))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Hour)
+		v.server.opt.Now = func() time.Time { return later } // nothing is fresh any more
+		var e entries
+		v.get(modelPath+"/timeline", &e)
+		if !slices.ContainsFunc(e.Entries, func(x entry) bool { return x.Kind == kindPin }) || e.Damage == "" {
+			t.Errorf("known before: %t: %+v", before, e)
+		}
+		if knows := slices.ContainsFunc(e.Entries, func(x entry) bool { return x.Run == cert.Run }); knows != before {
+			t.Errorf("known before: %t, the tune is in the timeline: %t", before, knows)
+		}
+		var shown struct {
+			tuner.Certificate
+			nothing
+		}
+		v.get(modelPath+"/certificate", &shown)
+		if (shown.Run == cert.Run) != before || (shown.None != "") == before || !before && shown.Damage == "" {
+			t.Errorf("known before: %t: certificate of %q, %+v", before, shown.Run, shown.nothing)
+		}
+		if err := v.end(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -247,6 +247,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("live", func(t *testing.T) { live(t, visit(t, browser, v.url+"/", wide), v) })
 	t.Run("rollback", func(t *testing.T) { rolledBack(t, visit(t, browser, v.url+"/", wide), v) })
 	t.Run("server gone", func(t *testing.T) { gone(t, browser, store) })
+	t.Run("no stream", func(t *testing.T) { noStream(t, browser, store) })
 	t.Run("nothing known", func(t *testing.T) { nothingKnown(t, browser) })
 	t.Run("one part fails", func(t *testing.T) { onePartFails(t, browser, store) })
 	t.Run("hostile name", func(t *testing.T) { hostileName(t, browser) })
@@ -606,6 +607,30 @@ func gone(t *testing.T, browser context.Context, store string) {
 	}
 	p.shows("#answer", "pinned by the other daemon")
 	again.unpin()
+}
+
+// noStream looks at a daemon that has as many readers as it takes, until they go.
+func noStream(t *testing.T, browser context.Context, store string) {
+	v := open(t, store, nil)
+	var others []chan message
+	for range mostStreams {
+		other, _, _, _ := v.server.events.open("")
+		others = append(others, other)
+	}
+	p := newTab(t, browser, v.url+"/", wide)
+	p.expected = "503"
+	p.do(chromedp.Navigate(v.url + "/"))
+	p.shows("#link-text", "polling")
+	if err := v.daemon.Pin(t.Context(), anyModel, "somebody else"); err != nil {
+		t.Fatal(err)
+	}
+	p.shows("#answer", "pinned by somebody else")
+	p.shows("#events", "pinned by somebody else")
+	v.unpin()
+	for _, other := range others {
+		v.server.events.leave(other)
+	}
+	p.settle()
 }
 
 // nothingKnown looks at a daemon that has just begun.

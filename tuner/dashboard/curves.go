@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/target"
 )
 
@@ -63,7 +64,7 @@ func (s *Server) convergence(ctx context.Context, name string) (any, error) {
 		}
 		c := curve{
 			Run: runName(r.ID), Target: r.Target, Objective: r.Objective, Strategy: r.Strategy, Started: r.Started, Finished: r.Finished, Verdict: r.Verdict, Regimes: []regimeCurve{},
-			Running: r.Finished.IsZero() && i == 0 && measures(state, name),
+			Running: r.Finished.IsZero() && i == 0 && state.Phase == daemon.Measuring && state.Model == name,
 		}
 		for _, g := range a.groups() {
 			if drawn := a.curve(r, g); len(drawn.Points) > 0 {

@@ -63,6 +63,8 @@ type Server struct {
 	events   *hub
 	requests chan struct{} // those that are answered at once
 	pace     pace
+	life     context.Context // of what is made to be shown; stop ends it
+	stop     func()
 
 	mu       sync.Mutex
 	answers  map[string]*kept[answer]
@@ -94,6 +96,7 @@ func New(opt Options) (*Server, error) {
 		requests: make(chan struct{}, mostRequests), pace: usualPace, answers: map[string]*kept[answer]{}, archives: map[string]*kept[*archive]{},
 	}
 	s.events = newHub(opt.Now())
+	s.life, s.stop = context.WithCancel(context.Background())
 	if opt.TokenFile == "" {
 		s.opt.TokenFile = filepath.Join(opt.Store, tokenName)
 	}
@@ -160,6 +163,7 @@ func (s *Server) URL() string {
 const (
 	mostConnections = 256
 	mostRequests    = 32 // at once, streams not counted
+	mostWaiting     = 64 // of one connection, by HTTP/2: more than a page asks for at once
 	mostHeaderBytes = 16 << 10
 	mostBodyBytes   = 4 << 10
 )
@@ -167,21 +171,23 @@ const (
 // pace is how long things may take, and how often they are done.
 type pace struct {
 	header, request, answer, idle time.Duration // of a connection
+	queue                         time.Duration // until a request is begun, where there are many
 	last                          time.Duration // that requests get when the server ends
 	look                          time.Duration // at the daemon, for events
 	beat                          time.Duration // of a stream in which nothing happens
 }
 
 var usualPace = pace{
-	header: 5 * time.Second, request: 10 * time.Second, answer: 30 * time.Second, idle: time.Minute, last: 2 * time.Second,
+	header: 5 * time.Second, request: 10 * time.Second, answer: 30 * time.Second, idle: time.Minute, queue: 5 * time.Second, last: 2 * time.Second,
 	look: time.Second, beat: 15 * time.Second,
 }
 
 // Serve answers until ctx ends, which is no error. Listen comes first.
 func (s *Server) Serve(ctx context.Context) error {
+	defer s.stop()
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: s.pace.header, ReadTimeout: s.pace.request, WriteTimeout: s.pace.answer, IdleTimeout: s.pace.idle,
-		MaxHeaderBytes: mostHeaderBytes, ErrorLog: s.errorLog(),
+		MaxHeaderBytes: mostHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostWaiting}, ErrorLog: s.errorLog(),
 	}
 	listener := limit(s.listener, mostConnections)
 	if s.tls != nil {
@@ -202,6 +208,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	late, stop := context.WithTimeout(context.Background(), s.pace.last)
 	defer stop()
 	if server.Shutdown(late) != nil {
+		s.stop()
 		server.Close()
 	}
 	cancel()

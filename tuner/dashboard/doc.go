@@ -23,6 +23,9 @@ What was pruned from the history is in no curve and no heat map. Of one setting 
 Rates are of all ternary matmuls of a model together: a tune measures no single shape. The peak of the arithmetic is not in the
 history, so that prompts are shown beside no limit.
 
+Who can reach the port can hold all its connections, and then nobody is answered, probes included: a network policy keeps others
+away. A certificate and a token are read once, when the daemon begins.
+
 Checks and rollbacks outlive the daemon, what its log says does not, and neither does who unpinned something.
 
 # Decisions
@@ -32,13 +35,20 @@ costs is a comparison of the tag. The road not taken, queries with parameters, w
 
 2026-11-22: Events come over server-sent events and not a websocket: the standard library speaks them, they pass proxies, and
 nothing but orders goes the other way. A stream that lags behind is ended, since its reader comes again with the id of what
-it saw last.
+it saw last. A page that gets no stream asks every few seconds, and each asks for everything once a minute: for what no
+event tells.
 
 2026-11-22: A write demands the token and the same origin. The token alone would do, as no other page knows it; but a token
 that was pasted into the wrong page once should not be enough. Of what another origin is, net/http's CrossOriginProtection decides.
 
 2026-11-22: A host name that is neither an address nor the server's own is refused. Otherwise a page of anybody could give its
 name to 127.0.0.1 and read everything as if it were this one (DNS rebinding).
+
+2026-11-22: What a page of another origin has a browser ask for is refused, though the browser would not let it read the answer:
+it could have the dear views made, and take all streams. Browsers say in Sec-Fetch-Site who asks; programs say nothing.
+
+2026-11-22: Requests above the bound wait for a while and are not refused at once. All pages ask at the same moment, when
+something has changed.
 
 2026-11-22: On an address that others can reach, naming the token's file is what allows plain HTTP, and then reading demands
 it too. TLS alone leaves reading open, as metrics usually are; with both, both hold. /healthz and /readyz never ask: whoever

@@ -144,9 +144,9 @@ func (h *hub) watch(ctx context.Context, s *Server) {
 
 // sight is what was seen last.
 type sight struct {
-	state    []byte
-	stamp    string
-	snapshot *history.Snapshot
+	state      []byte
+	stamp      string
+	generation uint64 // of the snapshot
 }
 
 // look tells what is not as it was.
@@ -157,9 +157,9 @@ func (v *sight) look(s *Server) {
 		s.events.tell(stateEvent, now)
 	}
 	stamp, err := history.Stamp(s.opt.Store)
-	snapshot, _ := s.reader.Load() // what cannot be read is told by who asks for it
-	if err == nil && (stamp != v.stamp || snapshot != v.snapshot) {
-		v.stamp, v.snapshot = stamp, snapshot
+	snapshot, _ := s.published() // what cannot be read is told by who asks for it
+	if err == nil && (stamp != v.stamp || snapshot.Generation != v.generation) {
+		v.stamp, v.generation = stamp, snapshot.Generation
 		s.events.tell("changed", map[string]string{"model": ""})
 	}
 }

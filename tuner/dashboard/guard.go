@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -29,12 +30,21 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		switch {
 		case !s.named(r.Host):
 			fail(w, http.StatusForbidden, "host "+r.Host+" is not a name of this server: want an address, localhost or a name of its certificate")
+		case private(r.URL.Path) && embeddedElsewhere(r):
+			fail(w, http.StatusForbidden, "it comes from a page of another origin")
 		case s.closed && private(r.URL.Path) && !s.token.in(r):
 			deny(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// embeddedElsewhere reports whether a page of another origin asks, and not a reader who follows a link from there. That page
+// could not read the answer, but could have it made, and take all streams.
+func embeddedElsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 // named reports whether a request asks for this server by a name that nobody else could have given to its address (DNS
@@ -52,14 +62,18 @@ func (s *Server) named(host string) bool {
 // of a process has no token to show.
 func private(path string) bool { return strings.HasPrefix(path, "/api/") || path == "/metrics" }
 
-// bounded answers at most so many requests at once: what they ask for is made by one of them at a time anyway.
+// bounded answers at most so many requests at once: what they ask for is made by one of them at a time anyway. The others wait
+// for a while, since all pages ask at the same time, when something has changed.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		patience := time.NewTimer(s.pace.queue)
+		defer patience.Stop()
 		select {
 		case s.requests <- struct{}{}:
 			defer func() { <-s.requests }()
 			next.ServeHTTP(w, r)
-		default:
+		case <-r.Context().Done():
+		case <-patience.C:
 			w.Header().Set("Retry-After", "1")
 			w.Header().Set("Connection", "close")
 			fail(w, http.StatusServiceUnavailable, "too many requests at once")

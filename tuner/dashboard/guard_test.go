@@ -30,6 +30,10 @@ import (
 
 func TestWritesDemandTokenAndOrigin(t *testing.T) {
 	v := open(t, t.TempDir(), nil)
+	plan, err := v.tuner.Plan(t.Context(), anyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
 	right := map[string]string{"Authorization": "Bearer " + v.token, "Content-Type": "application/json", "Origin": v.url, "Sec-Fetch-Site": "same-origin"}
 	for name, test := range map[string]struct {
 		method, path, body string
@@ -58,7 +62,10 @@ func TestWritesDemandTokenAndOrigin(t *testing.T) {
 		"with two documents":            {body: `{} {}`, want: http.StatusBadRequest},
 		"with a list":                   {body: `[]`, want: http.StatusBadRequest},
 		"with a line break in the name": {body: `{"by": "ada\nERR"}`, want: http.StatusBadRequest},
-		"with a long reason":            {body: `{"why": "` + strings.Repeat("x", mostWords+1) + `"}`, want: http.StatusBadRequest},
+		"with a long reason":            {body: `{"why": "` + strings.Repeat("x", mostLetters+1) + `"}`, want: http.StatusBadRequest},
+		"with a reason in Japanese":     {body: `{"why": "` + strings.Repeat("遅", mostLetters) + `"}`, want: http.StatusOK},
+		"of what answers":               {body: `{"config": "` + plan.Hash + `"}`, want: http.StatusOK},
+		"of what answers no more":       {body: `{"config": "0123456789abcdef"}`, want: http.StatusConflict},
 		"with a huge body":              {body: `{"why": "` + strings.Repeat("x", mostBodyBytes) + `"}`, want: http.StatusRequestEntityTooLarge},
 		"by GET":                        {method: "GET", want: http.StatusMethodNotAllowed},
 		"by DELETE":                     {method: "DELETE", want: http.StatusMethodNotAllowed},
@@ -397,6 +404,70 @@ func TestSlowRequests(t *testing.T) {
 		c.Close()
 		if err != nil || bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) != strings.HasPrefix(text, "GET /healthz") {
 			t.Errorf("%.30q: %v\n%s", text, err, answer)
+		}
+	}
+}
+
+// When something has changed all pages ask at once, which is no reason to refuse any.
+func TestManyRequestsWaitForEachOther(t *testing.T) {
+	v := openTweaked(t, t.TempDir(), []string{anyModel}, nil, func(s *Server) { s.pace.queue = time.Minute })
+	for range mostRequests {
+		v.server.requests <- struct{}{}
+	}
+	answered := make(chan int)
+	go func() {
+		reply, err := http.Get(v.url + "/api/v1/models")
+		if err != nil {
+			answered <- 0
+			return
+		}
+		reply.Body.Close()
+		answered <- reply.StatusCode
+	}()
+	select {
+	case status := <-answered:
+		t.Fatalf("%d while others are answered", status)
+	case <-time.After(50 * time.Millisecond):
+	}
+	<-v.server.requests
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("%d after one was answered", status)
+	}
+	for range mostRequests - 1 {
+		<-v.server.requests
+	}
+}
+
+func TestWhoWaitsTooLongIsToldSo(t *testing.T) {
+	v := openTweaked(t, t.TempDir(), []string{anyModel}, nil, func(s *Server) { s.pace.queue = time.Millisecond })
+	for range mostRequests {
+		v.server.requests <- struct{}{}
+	}
+	if status, header, body := v.ask("GET", "/api/v1/models", ""); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", status, body)
+	}
+	for range mostRequests {
+		<-v.server.requests
+	}
+}
+
+// A page of anybody can have a browser ask here. It learns nothing, and costs nothing either.
+func TestPagesOfOthersHaveNothingMade(t *testing.T) {
+	v := open(t, t.TempDir(), nil)
+	for _, test := range []struct {
+		site, into string
+		want       int
+	}{
+		{"cross-site", "image", 403}, {"cross-site", "empty", 403}, {"cross-site", "iframe", 403}, {"same-site", "empty", 403},
+		{"cross-site", "document", 200}, {"same-origin", "empty", 200}, {"none", "document", 200}, {"", "", 200},
+	} {
+		for _, path := range []string{"/api/v1/state", "/metrics", modelPath + "/advice"} {
+			if status, _, body := v.ask("GET", path, "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Dest", test.into); status != test.want {
+				t.Errorf("%s by %q %q: %d, want %d: %s", path, test.site, test.into, status, test.want, body)
+			}
+		}
+		if status, _, _ := v.ask("HEAD", "/api/v1/events", "", "Sec-Fetch-Site", test.site, "Sec-Fetch-Dest", test.into); status != test.want {
+			t.Errorf("events by %q %q: %d, want %d", test.site, test.into, status, test.want)
 		}
 	}
 }

@@ -2,13 +2,17 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 )
 
 // kept is a value that one caller at a time makes anew, and not too often: however many ask, making it takes at most a
 // twentieth of the time.
 type kept[T any] struct {
-	turn  chan struct{} // held by who makes it or takes it
+	life  context.Context // of who keeps it
+	turn  chan struct{}   // held by who makes it or takes it
 	value T
 	err   error
 	until time.Time
@@ -21,10 +25,13 @@ const idleShare = 20
 // makeTime bounds the making of a value.
 const makeTime = 20 * time.Second
 
-func newKept[T any]() *kept[T] { return &kept[T]{turn: make(chan struct{}, 1)} }
+func newKept[T any](life context.Context) *kept[T] {
+	return &kept[T]{life: life, turn: make(chan struct{}, 1)}
+}
 
 // get returns the value, which is made anew if it is older than fresh; remake gets the one before. An error is kept in its
-// place for as long, unless the caller gave up.
+// place for as long. What was begun is made to the end, also when the caller has gone: a page that is loaded again in a loop
+// would have it begun each time.
 func (k *kept[T]) get(ctx context.Context, now func() time.Time, fresh time.Duration, remake func(ctx context.Context, last T) (T, error)) (T, error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -37,16 +44,20 @@ func (k *kept[T]) get(ctx context.Context, now func() time.Time, fresh time.Dura
 	if !k.made.IsZero() && began.Before(k.until) && !began.Before(k.made) { // else the clock was set back
 		return k.value, k.err
 	}
-	bounded, cancel := context.WithTimeout(ctx, makeTime)
+	making, cancel := context.WithTimeout(k.life, makeTime)
 	defer cancel()
-	value, err := remake(bounded, k.value)
-	if ctx.Err() != nil {
-		return value, ctx.Err()
+	value, err := remake(making, k.value)
+	if k.life.Err() != nil {
+		return value, k.life.Err()
 	}
 	if k.err = err; err == nil {
 		k.value = value
 	}
 	k.made = now()
-	k.until = k.made.Add(max(fresh, idleShare*k.made.Sub(began)))
+	took := k.made.Sub(began)
+	if errors.Is(err, history.ErrBusy) {
+		took = 0 // to wait costs nothing
+	}
+	k.until = k.made.Add(max(fresh, idleShare*took))
 	return k.value, err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
-	"github.com/bitnet-autotune/bitnet-autotune/tuner/daemon"
 )
 
 // lookTime bounds the look at the GPUs: a driver that hangs does not hang the page.
@@ -16,11 +15,6 @@ const lookTime = 3 * time.Second
 
 // runName is a run's id as certificates spell it.
 func runName(id uint64) string { return fmt.Sprintf("%016x", id) }
-
-// measures reports whether a step tunes a model now.
-func measures(s daemon.State, model string) bool {
-	return s.Phase == daemon.Measuring && strings.HasPrefix(s.Reason, model+":")
-}
 
 func (s *Server) state(context.Context, string) (any, error) { return s.opt.Daemon.State(), nil }
 
@@ -97,12 +91,12 @@ func (s *Server) certificate(ctx context.Context, model string) (any, error) {
 			return r.proof, nil
 		}
 	}
-	return nothing{"nothing measured yet: no tune of " + model + " has ended"}, nil
+	return nothing{None: "nothing measured yet: no tune of " + model + " has ended", Damage: a.damage}, nil
 }
 
 func (s *Server) advice(ctx context.Context, model string) (any, error) {
 	if s.opt.Advise == nil {
-		return nothing{"there is no advisor"}, nil
+		return nothing{None: "there is no advisor"}, nil
 	}
 	return s.opt.Advise(ctx, model)
 }

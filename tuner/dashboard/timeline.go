@@ -80,9 +80,9 @@ func (s *Server) timeline(ctx context.Context, name string) (any, error) {
 	}
 	snapshot, err := s.published()
 	if err != nil {
-		shown.Damage = err.Error()
+		shown.Damage = strings.TrimPrefix(shown.Damage+"; "+err.Error(), "; ")
 	}
-	addPublished(snapshot, a.model.Fingerprint(), plan, add)
+	a.addPublished(snapshot, plan, add)
 	slices.SortStableFunc(shown.Entries, func(x, y entry) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Kind, y.Kind)) })
 	shown.Entries = shown.Entries[:min(len(shown.Entries), mostEntries)]
 	return shown, nil
@@ -101,17 +101,19 @@ func (r *run) entry() entry {
 	return e
 }
 
-// addPublished adds what the snapshot tells of a model: pins, rollbacks, and what came from a fleet.
-func addPublished(snapshot *history.Snapshot, model string, plan tuner.Plan, add func(entry)) {
+// addPublished adds what the snapshot tells of the model: pins, rollbacks, and what came from a fleet. As with runs, what hosts
+// that share the store did on their CPUs is theirs.
+func (a *archive) addPublished(snapshot *history.Snapshot, plan tuner.Plan, add func(entry)) {
+	model := a.model.Fingerprint()
 	for _, p := range snapshot.Pins {
 		if p.Model == model {
-			add(entry{At: p.At, Kind: kindPin, By: p.By, Serving: plan.Source == tuner.Pinned})
+			add(entry{At: p.At, Kind: kindPin, By: p.By, Why: pinnedKnobs(p), Serving: plan.Source == tuner.Pinned})
 		}
 	}
 	var told []tuner.RolledBack
 	for _, l := range snapshot.Learned {
 		var proof tuner.Certificate
-		if l.Model != model || json.Unmarshal(l.Certificate, &proof) != nil {
+		if l.Model != model || l.Target == cpu && l.Host != a.host || json.Unmarshal(l.Certificate, &proof) != nil {
 			continue
 		}
 		if back := proof.RolledBack; back != nil && !slices.Contains(told, *back) { // one for each objective
@@ -122,6 +124,15 @@ func addPublished(snapshot *history.Snapshot, model string, plan tuner.Plan, add
 			add(entry{At: got.CheckedAt, Kind: kindPublish, By: "the fleet", Why: got.Reason, Verdict: string(got.Verdict), Objective: string(got.Objective)})
 		}
 	}
+}
+
+// pinnedKnobs says what a pin sets, where that is not all of the config.
+func pinnedKnobs(p history.Pin) string {
+	var list []string
+	for _, k := range p.Knobs {
+		list = append(list, k.Knob+" = "+k.Value)
+	}
+	return strings.Join(list, ", ")
 }
 
 // published is the snapshot, an empty one where there is none. With an error comes the last that could be read.

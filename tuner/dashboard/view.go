@@ -78,7 +78,8 @@ type answer struct {
 
 // nothing is what is shown where there is nothing yet. It is no error: a browser would log it as one.
 type nothing struct {
-	None string `json:"none"`
+	None   string `json:"none"`
+	Damage string `json:"damage,omitempty"` // maybe there was something
 }
 
 // show sends a view.
@@ -145,7 +146,7 @@ func (s *Server) keptAnswer(key string) *kept[answer] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers[key] == nil {
-		s.answers[key] = newKept[answer]()
+		s.answers[key] = newKept[answer](s.life)
 	}
 	return s.answers[key]
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
@@ -17,12 +18,13 @@ import (
 
 // order is what an operator asks for.
 type order struct {
-	By  string `json:"by"`
-	Why string `json:"why"`
+	By     string `json:"by"`
+	Why    string `json:"why"`
+	Config string `json:"config"` // hash of what the operator saw answer; "" = whatever answers
 }
 
-// mostWords bounds each text of an order.
-const mostWords = 200
+// mostLetters bounds each text of an order.
+const mostLetters = 200
 
 // anybody is who orders something without a name.
 const anybody = "the dashboard"
@@ -40,7 +42,9 @@ func (s *Server) take(write func(*Server, context.Context, string, order) error)
 			fail(w, status, err.Error())
 			return
 		}
-		err = write(s, r.Context(), model, o)
+		if err = s.stillAnswers(r.Context(), model, o.Config); err == nil {
+			err = write(s, r.Context(), model, o)
+		}
 		s.forget()
 		switch {
 		case errors.Is(err, history.ErrBusy):
@@ -81,14 +85,27 @@ func readOrder(r *http.Request) (o order, status int, err error) {
 		return o, http.StatusBadRequest, errors.New("body: more than one JSON document")
 	}
 	for name, text := range map[string]string{"by": o.By, "why": o.Why} {
-		if len(text) > mostWords || strings.ContainsFunc(text, unicode.IsControl) {
-			return o, http.StatusBadRequest, fmt.Errorf("body: %s: want at most %d bytes of plain text", name, mostWords)
+		if utf8.RuneCountInString(text) > mostLetters || strings.ContainsFunc(text, unicode.IsControl) {
+			return o, http.StatusBadRequest, fmt.Errorf("body: %s: want at most %d letters of plain text", name, mostLetters)
 		}
 	}
 	if o.By == "" {
 		o.By = anybody
 	}
 	return o, 0, nil
+}
+
+// stillAnswers reports an error where another config answers than an operator saw: the daemon may have learned a better one
+// while the order was written.
+func (s *Server) stillAnswers(ctx context.Context, model, hash string) error {
+	if hash == "" {
+		return nil
+	}
+	plan, err := s.opt.Tuner.Plan(ctx, model)
+	if err == nil && plan.Hash != hash {
+		err = fmt.Errorf("config %q answers no more: look at %s, which does", hash, plan.Hash)
+	}
+	return err
 }
 
 func (s *Server) pin(ctx context.Context, model string, o order) error {

@@ -53,11 +53,12 @@ async function reach(path, options) {
 // silence is how long a stream may say nothing, its heartbeat included, before it counts as broken.
 const silence = 45000;
 
-// listen calls heard(name, data) for every event, for ever, and tell(state) with "live", "reconnecting" or "locked". It is
-// fetch and not EventSource, which cannot send a token.
+// listen calls heard(name, data) for every event, for ever, and tell(state) with "live", "reconnecting", "polling", where there
+// is no stream to be had for now, or "locked". It is fetch and not EventSource, which cannot send a token.
 export async function listen(heard, tell) {
   let pause = 500, last = "";
   for (;;) {
+    let state = "reconnecting";
     try {
       last = await follow(last, heard, () => {
         pause = 500;
@@ -69,8 +70,9 @@ export async function listen(heard, tell) {
         await new Promise((resolve) => addEventListener("unlocked", resolve, { once: true }));
         continue;
       }
+      if (error.status === 503) state = "polling";
     }
-    tell("reconnecting");
+    tell(state);
     await new Promise((resolve) => setTimeout(resolve, pause));
     pause = Math.min(2 * pause, 8000);
   }
@@ -84,24 +86,22 @@ async function follow(last, heard, begun) {
     timer = setTimeout(() => stop.abort(), silence);
   };
   wait();
-  const answer = await reach("events", withToken({ signal: stop.signal, headers: last ? { "Last-Event-ID": last } : {} }));
-  if (!answer.ok) throw new Refused(answer.status, `HTTP ${answer.status}`);
-  begun();
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
+    const answer = await reach("events", withToken({ signal: stop.signal, headers: last ? { "Last-Event-ID": last } : {} }));
+    if (!answer.ok) throw new Refused(answer.status, `HTTP ${answer.status}`);
+    begun();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const { done, value } = await reader.read().catch(() => ({ done: true })); // the connection broke
       if (done) return last;
       wait();
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop();
       for (const block of blocks) last = dispatch(block, heard) || last;
     }
-  } catch {
-    return last; // the connection broke
   } finally {
     clearTimeout(timer);
+    stop.abort(); // or a stream that nobody reads any more would stay open
   }
 }
 
@@ -113,6 +113,10 @@ function dispatch(block, heard) {
     if (name === "data") fields.data.push(value);
     else if (name) fields[name] = value;
   }
-  if (fields.data.length > 0) heard(fields.event, JSON.parse(fields.data.join("\n")));
+  try {
+    if (fields.data.length > 0) heard(fields.event, JSON.parse(fields.data.join("\n")));
+  } catch (error) {
+    console.error(error); // the events after it are heard
+  }
   return fields.id;
 }

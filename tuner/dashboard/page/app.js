@@ -148,6 +148,12 @@ function refreshStored() {
   [fleet, engines].forEach(load);
 }
 
+// again asks for everything, for a reader who is there: for what no event tells, such as what the host does, and for what the
+// daemon had kept when it told that there is more.
+function again() {
+  if (!document.hidden && linked !== "locked") refresh();
+}
+
 let due = null, last;
 
 // changed asks for what comes from the store. A run writes many times a second, and the daemon keeps its answers for a
@@ -170,13 +176,18 @@ function heard(name, data) {
   }
 }
 
-const links = { live: "live", reconnecting: "reconnecting", locked: "token needed" };
+const links = { live: "live", polling: "polling", reconnecting: "reconnecting", locked: "token needed" };
+let linked = "connecting";
 
 function connection(state) {
-  const link = document.getElementById("link"), was = link.className;
-  link.className = `link ${state}`;
-  document.getElementById("link-text").textContent = links[state];
-  if (state === "live" && was !== "link connecting") refresh(); // what happened in between was not heard
+  const was = linked;
+  linked = state;
+  if (state !== was) {
+    document.getElementById("link").className = `link ${state}`;
+    document.getElementById("link-text").textContent = links[state];
+  }
+  if (state === "live" && was !== "connecting") refresh(); // what happened in between was not heard
+  if (state === "polling") again(); // and so each time that there was no stream
   if (state === "locked") lock();
 }
 
@@ -248,8 +259,9 @@ function begin() {
       showToken();
     } else unlock();
   });
-  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  document.addEventListener("visibilitychange", again);
   setInterval(tick, 1000);
+  setInterval(again, 60000);
   refresh();
   listen(heard, connection);
 }

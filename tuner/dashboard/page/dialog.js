@@ -42,6 +42,7 @@ const acts = {
     title: "Pin", done: "pinned",
     says: (plan) => [
       h("p", {}, "What answers now stays the answer until it is unpinned, whatever is learned. The daemon leaves this model alone for as long: it neither tunes nor checks it."),
+      plan.pinned_knobs?.length > 0 && h("p", {}, "The knobs that are pinned become part of it, and are not pinned any more once it is unpinned."),
       h("ul", {}, ["decode", "small_batch", "prefill"].filter((r) => plan.config[r]?.kernel).map((r) => h("li", {}, `${regimeName(r)}: `, h("code", {}, plan.config[r].kernel), ` ${setting(plan.config[r])}`))),
     ],
   },
@@ -70,7 +71,7 @@ export function confirmAct(what, model, plan, run) {
   document.getElementById("confirm-why").hidden = why.disabled = what !== "rollback";
   return open(dialog, async (values) => {
     sessionStorage.setItem(nameKey, values.by);
-    await run(values);
+    await run(what === "unpin" ? values : { ...values, config: plan.hash }); // what was shown, and no other
     return done;
   });
 }
