@@ -3,11 +3,14 @@ package tuner
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
@@ -161,6 +164,48 @@ func TestBackgroundRestsBesideAService(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A run that measures or rests holds the store; who wants it goes first.
+func TestBackgroundGivesWayToAnotherRun(t *testing.T) {
+	store := t.TempDir()
+	begun := make(chan struct{}, 1)
+	tuner, _ := inBackground(t, store, nil)
+	tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		<-ctx.Done() // as long as a step lasts
+		return Rig{}, ctx.Err()
+	}
+	b := tuner.Background(t.Context(), anyModel)
+	defer b.Close()
+	<-begun
+	wanted, err := os.Create(filepath.Join(store, wantedName))
+	if err == nil {
+		err = unix.Flock(int(wanted.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wanted.Close()
+	until(t, b, func(s BackgroundState) bool { return s.Stopped > 0 })
+}
+
+// What a service says counts by time that passes, whatever the clock says.
+func TestServedLongAgoUntilBusyIsCalled(t *testing.T) {
+	tuner, m := inBackground(t, "", nil)
+	m.load(4)
+	b := tuner.Background(t.Context(), anyModel)
+	defer b.Close()
+	if got := b.served(); got < 24*time.Hour {
+		t.Errorf("before it was ever told: served %v ago", got)
+	}
+	b.Busy()
+	if got := b.served(); got < 0 || got > time.Hour {
+		t.Errorf("after Busy: served %v ago", got)
 	}
 }
 
