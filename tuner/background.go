@@ -26,7 +26,8 @@ type BackgroundOptions struct {
 	// Read tells how busy the machine is. If nil, the one this runs on.
 	Read func() idle.Reading
 
-	watch func() idle.Reading // Read, or only what load while measuring shows in
+	watch    func() idle.Reading // Read, or only what load while measuring shows in
+	patience time.Duration       // how long a burst may be due while the run holds its memory
 }
 
 // backgroundDefaults are our choice: 30 CPU minutes a day are 1 % of two cores.
@@ -41,6 +42,8 @@ const (
 	backgroundBurst = 25 * time.Millisecond
 	// backgroundPaced is how long a run is at the least that is not alone: it is not worth setting up every hour anew.
 	backgroundPaced = time.Minute
+	// backgroundPatience is that of the daemon.
+	backgroundPatience = time.Hour
 )
 
 func (o BackgroundOptions) filled() BackgroundOptions {
@@ -58,6 +61,9 @@ func (o BackgroundOptions) filled() BackgroundOptions {
 	}
 	if o.Look == 0 {
 		o.Look = backgroundLook
+	}
+	if o.patience == 0 {
+		o.patience = backgroundPatience
 	}
 	o.watch = o.Read
 	if o.Read == nil {
@@ -294,6 +300,7 @@ func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled f
 // step is one run, which ends early when load arrives.
 func (b *Background) step(ctx context.Context, budget time.Duration, turns *turns) (cert *Certificate, stopped bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	turns.stop = cancel
 	pacer := &measure.Pacer{Burst: backgroundBurst, Ask: turns.ask, Clock: b.tuner.opt.Now}
 	b.pacer.Store(pacer)
 	b.change(func(s *BackgroundState) { s.Measuring, s.Reason = true, "measuring" })
@@ -326,8 +333,9 @@ func (b *Background) step(ctx context.Context, budget time.Duration, turns *turn
 // measure with the store himself: he goes first.
 func (b *Background) watch(ctx context.Context, stop context.CancelCauseFunc, turns *turns) {
 	gate := idle.Gate{Rules: b.opt.Rules}
-	for pause(ctx, backgroundWatch) == nil {
-		if store := b.tuner.opt.Store; store != "" && Wanted(store) {
+	store := b.tuner.opt.Store
+	for looks := 1; pause(ctx, backgroundWatch) == nil; looks++ {
+		if store != "" && looks%10 == 0 && Wanted(store) { // five times a second
 			stop(errors.New("another run wants the store"))
 			return
 		}

@@ -34,7 +34,7 @@ type sentinel struct {
 type saved struct {
 	Config    string                      `json:"config"` // what the detectors watch, see watched
 	Detectors map[target.Regime]*Detector `json:"detectors"`
-	// Rates are those of each regime under each condition of the host, whose name is conditionName's.
+	// Rates are those of each regime under each condition of the host at each pace, whose name is conditionName's.
 	Rates      map[string]map[target.Regime]*Rate `json:"rates"`
 	Conditions map[string]string                  `json:"conditions"` // when they were last looked at
 	Checks     int                                `json:"checks"`

@@ -316,6 +316,29 @@ func TestOrdersAndQuestions(t *testing.T) {
 	}
 }
 
+// An order that was looked at ends no child that begins after it.
+func TestAnOrderIsLookedAtOnce(t *testing.T) {
+	opt := quick(t.TempDir())
+	opt.Tuner, opt.Child = opened(t, opt.Store), childCommand("bursts", opt.Store)
+	opt.Rules.BurstShare = 0.5
+	opt.Read = (&machine{cpus: func() float64 { return 0.35 }}).read
+	d, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ordered(anyModel, Unpinned+"ada", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s := until(t, d, func(s State) bool { return s.Failed+s.Aborted > 0 })
+	cancel()
+	if err := <-done; err != nil || s.Aborted > 0 {
+		t.Errorf("%+v, %v", s.Events, err)
+	}
+}
+
 // A real child asks over its descriptors 3 and 4, is let work, and finishes.
 func TestPacedChildFinishes(t *testing.T) {
 	d, end := begin(t, func(o *Options) {
