@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,8 @@ type BackgroundOptions struct {
 	// Read tells how busy the machine is. If nil, the one this runs on.
 	Read func() idle.Reading
 
-	watch func() idle.Reading // Read, or only what load while measuring shows in
+	watch    func() idle.Reading // Read, or only what load while measuring shows in
+	patience time.Duration       // how long a burst may be due while the run holds its memory
 }
 
 // backgroundDefaults are our choice: 30 CPU minutes a day are 1 % of two cores.
@@ -40,6 +42,8 @@ const (
 	backgroundBurst = 25 * time.Millisecond
 	// backgroundPaced is how long a run is at the least that is not alone: it is not worth setting up every hour anew.
 	backgroundPaced = time.Minute
+	// backgroundPatience is that of the daemon.
+	backgroundPatience = time.Hour
 )
 
 func (o BackgroundOptions) filled() BackgroundOptions {
@@ -57,6 +61,9 @@ func (o BackgroundOptions) filled() BackgroundOptions {
 	}
 	if o.Look == 0 {
 		o.Look = backgroundLook
+	}
+	if o.patience == 0 {
+		o.patience = backgroundPatience
 	}
 	o.watch = o.Read
 	if o.Read == nil {
@@ -90,7 +97,8 @@ type Background struct {
 	opt   BackgroundOptions
 	stop  context.CancelFunc
 	done  chan struct{}
-	busy  atomic.Int64                  // when Busy was last called, in ns since 1970
+	born  time.Time
+	busy  atomic.Int64                  // when Busy was last called, in ns since born, which no change of the clock moves
 	pacer atomic.Pointer[measure.Pacer] // of the run at hand
 
 	mu    sync.Mutex
@@ -102,7 +110,8 @@ type Background struct {
 // model that cannot be read is told by Wait.
 func (t *Tuner) Background(ctx context.Context, model string) *Background {
 	ctx, stop := context.WithCancel(ctx)
-	b := &Background{tuner: t, model: model, opt: t.opt.Background.filled(), stop: stop, done: make(chan struct{})}
+	b := &Background{tuner: t, model: model, opt: t.opt.Background.filled(), stop: stop, done: make(chan struct{}), born: time.Now()}
+	b.busy.Store(math.MinInt64 / 2) // long ago
 	b.state = BackgroundState{Running: true, Reason: "it has just begun"}
 	go func() {
 		defer close(b.done)
@@ -129,14 +138,14 @@ func (b *Background) State() BackgroundState {
 // bursts between long rests until the service has been quiet for as long as the machine must be idle. It takes some
 // nanoseconds, and should be called for every request: CPU time of this process does not show as that of somebody else.
 func (b *Background) Busy() {
-	b.busy.Store(time.Now().UnixNano())
+	b.busy.Store(int64(time.Since(b.born)))
 	if p := b.pacer.Load(); p != nil {
 		p.Interrupt()
 	}
 }
 
 // served is how long ago the service last had something to do.
-func (b *Background) served() time.Duration { return time.Since(time.Unix(0, b.busy.Load())) }
+func (b *Background) served() time.Duration { return time.Since(b.born) - time.Duration(b.busy.Load()) }
 
 // errLoad is why a run stops before its time.
 var errLoad = errors.New("load arrived")
@@ -291,6 +300,7 @@ func (b *Background) reserve(ledger *idle.Ledger, step time.Duration) (settled f
 // step is one run, which ends early when load arrives.
 func (b *Background) step(ctx context.Context, budget time.Duration, turns *turns) (cert *Certificate, stopped bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	turns.stop = cancel
 	pacer := &measure.Pacer{Burst: backgroundBurst, Ask: turns.ask, Clock: b.tuner.opt.Now}
 	b.pacer.Store(pacer)
 	b.change(func(s *BackgroundState) { s.Measuring, s.Reason = true, "measuring" })
@@ -319,10 +329,16 @@ func (b *Background) step(ctx context.Context, budget time.Duration, turns *turn
 	return cert, stopped
 }
 
-// watch ends a step when others begin to use the machine while it works. While it rests, it does no harm.
+// watch ends a step when others begin to use the machine while it works. While it rests, it does no harm, but to who wants to
+// measure with the store himself: he goes first.
 func (b *Background) watch(ctx context.Context, stop context.CancelCauseFunc, turns *turns) {
 	gate := idle.Gate{Rules: b.opt.Rules}
-	for pause(ctx, backgroundWatch) == nil {
+	store := b.tuner.opt.Store
+	for looks := 1; pause(ctx, backgroundWatch) == nil; looks++ {
+		if store != "" && looks%10 == 0 && Wanted(store) { // five times a second
+			stop(errors.New("another run wants the store"))
+			return
+		}
 		if turns.resting.Load() {
 			gate.Forget()
 			continue

@@ -3,12 +3,16 @@ package tuner
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/bitnet-autotune/bitnet-autotune/kernels"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/measure/measuretest"
@@ -20,6 +24,7 @@ type machine struct {
 	at   time.Time
 	busy time.Duration
 	cpus float64 // that others use
+	also func(*idle.Reading)
 }
 
 func (m *machine) read() idle.Reading {
@@ -27,12 +32,19 @@ func (m *machine) read() idle.Reading {
 	defer m.mu.Unlock()
 	m.at = m.at.Add(time.Second)
 	m.busy += time.Duration(m.cpus * float64(time.Second))
-	return idle.Reading{At: m.at, CPUs: 4, Busy: m.busy, Runnable: 1}
+	r := idle.Reading{At: m.at, CPUs: 4, Busy: m.busy, Runnable: 1}
+	if m.also != nil {
+		m.also(&r)
+	}
+	return r
 }
 
-func (m *machine) load(cpus float64) {
+func (m *machine) load(cpus float64) { m.change(cpus, nil) }
+
+// change sets what others use, and what else its readings say.
+func (m *machine) change(cpus float64, also func(*idle.Reading)) {
 	m.mu.Lock()
-	m.cpus = cpus
+	m.cpus, m.also = cpus, also
 	m.mu.Unlock()
 }
 
@@ -161,6 +173,155 @@ func TestBackgroundRestsBesideAService(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A run that measures or rests holds the store; who wants it goes first.
+func TestBackgroundGivesWayToAnotherRun(t *testing.T) {
+	store := t.TempDir()
+	begun := make(chan struct{}, 1)
+	tuner, _ := inBackground(t, store, nil)
+	tuner.opt.Rig = func(ctx context.Context, _ Problem, _ uint64) (Rig, error) {
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		<-ctx.Done() // as long as a step lasts
+		return Rig{}, ctx.Err()
+	}
+	b := tuner.Background(t.Context(), anyModel)
+	defer b.Close()
+	<-begun
+	wanted, err := os.Create(filepath.Join(store, wantedName))
+	if err == nil {
+		err = unix.Flock(int(wanted.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wanted.Close()
+	until(t, b, func(s BackgroundState) bool { return s.Stopped > 0 })
+}
+
+// A run that rests gives its memory back where others wait for memory, where no burst can begin, and where its result would be
+// no answer.
+func TestBackgroundDoesNotRestForEver(t *testing.T) {
+	for name, arrive := range map[string]func(*Background, *machine) error{
+		"want of memory": func(_ *Background, m *machine) error {
+			m.change(0.1, func(r *idle.Reading) { r.PSI, r.MemStall = true, time.Duration(r.At.Unix())*time.Second })
+			return nil
+		},
+		"somebody always runs": func(_ *Background, m *machine) error {
+			m.change(0.1, func(r *idle.Reading) { r.Runnable = 2 })
+			return nil
+		},
+		"a pin": func(b *Background, m *machine) error {
+			plan, err := b.tuner.Plan(t.Context(), anyModel)
+			if err == nil {
+				err = b.tuner.Pin(t.Context(), anyModel, plan.Config, "ada")
+			}
+			m.change(0.1, func(r *idle.Reading) { r.Runnable = 2 })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rests, goesOn := make(chan bool), make(chan bool)
+			tuner, m := inBackground(t, t.TempDir(), func(_ *simulated, o *BackgroundOptions) {
+				o.Rules = idle.DefaultRules
+				o.Rules.BurstShare = 0.9
+				if name == "somebody always runs" {
+					o.patience = 50 * time.Millisecond
+				}
+			})
+			tuner.simulated, tuner.opt.Now = false, time.Now
+			tuner.opt.Rig = restless(rests, goesOn)
+			b := tuner.Background(t.Context(), anyModel)
+			defer b.Close()
+			<-rests
+			if err := arrive(b, m); err != nil {
+				t.Fatal(err)
+			}
+			for b.State().Stopped == 0 {
+				select {
+				case <-rests:
+				case <-goesOn:
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+	}
+}
+
+// packing is a simulated target that can tell what a layout costs to make.
+type packing struct{ *simulated }
+
+func (packing) Repack(ctx context.Context, _ kernels.Layout) (time.Duration, error) {
+	return time.Second, ctx.Err()
+}
+
+// A paced run that is interrupted settles at once: a rest on its way would end when the service has gone, which may be never.
+func TestInterruptedRunDoesNotRest(t *testing.T) {
+	s := &simulated{host: measuretest.New(1), cost: planted}
+	tuner := s.open(t, "", 1)
+	tuner.opt.Rig = func(context.Context, Problem, uint64) (Rig, error) {
+		return Rig{Target: packing{s}, Timer: s.host.Timer(1)}, nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	pacer := &measure.Pacer{Clock: tuner.opt.Now, Ask: func(asking context.Context) (bool, error) {
+		if asked++; asked == 500 {
+			cancel()
+		}
+		if ctx.Err() != nil && asking.Err() == nil {
+			t.Error("it asks for a rest that nothing ends")
+		}
+		return true, asking.Err()
+	}}
+	cert, err := tuner.Tune(measure.WithPacer(ctx, pacer), anyModel, Budget{Time: time.Minute, Target: targetCPU, Seed: 1})
+	if err != nil || !cert.Interrupted || asked < 500 {
+		t.Fatalf("after %d rests: %+v, %v, want an interrupted run", asked, cert, err)
+	}
+	for _, v := range cert.Layouts {
+		if v.RepackSeconds != 1 {
+			t.Errorf("repacking to %s takes %v s, want 1", v.Layout, v.RepackSeconds)
+		}
+	}
+}
+
+// Where nobody says any more when to work, a run ends and does not ask for ever.
+func TestRunEndsWhereNobodyPaces(t *testing.T) {
+	s := &simulated{host: measuretest.New(1), cost: planted}
+	tuner := s.open(t, "", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	pacer := &measure.Pacer{Clock: tuner.opt.Now, Ask: func(context.Context) (bool, error) {
+		if asked++; asked > 100_000 {
+			cancel()
+		}
+		if asked > 500 {
+			return false, errors.New("nobody there")
+		}
+		return true, nil
+	}}
+	_, _ = tuner.Tune(measure.WithPacer(ctx, pacer), anyModel, Budget{Time: time.Minute, Target: targetCPU, Seed: 1})
+	if asked <= 500 || asked > 100_000 {
+		t.Errorf("it asked %d times", asked)
+	}
+}
+
+// What a service says counts by time that passes, whatever the clock says.
+func TestServedLongAgoUntilBusyIsCalled(t *testing.T) {
+	tuner, m := inBackground(t, "", nil)
+	m.load(4)
+	b := tuner.Background(t.Context(), anyModel)
+	defer b.Close()
+	if got := b.served(); got < 24*time.Hour {
+		t.Errorf("before it was ever told: served %v ago", got)
+	}
+	b.Busy()
+	if got := b.served(); got < 0 || got > time.Hour {
+		t.Errorf("after Busy: served %v ago", got)
 	}
 }
 

@@ -52,8 +52,10 @@ in child processes. Rollback makes the config that was certified before answer a
 
 A run of Background has the priority of the service around it, and stops within its next sample when load arrives. Where
 somebody else works, or Busy was called lately, it works in bursts with rests between them (package idle says how long), for
-hours, in which it holds its weights in memory. What the service does in this process shows as somebody else's only while the
-run rests: so a service should call Busy. The daemon's children can be killed at once.
+hours, in which it holds its weights in memory. What the service does in this process shows as somebody else's only while
+the run rests: so a service should call Busy. It ends, and gives the memory back, when another run wants the store, when
+others wait for memory, when no burst could begin for an hour, and when an operator pins the model. The daemon's children
+can be killed at once.
 
 Rates are of the ternary matmuls alone. Attention, norms and the output head are not in them, and the head of most of
 these models is larger than the ternary body.

@@ -214,8 +214,8 @@ func (r *tune) repack(ctx context.Context, layout kernels.Layout) float64 {
 	if !ok {
 		return 0
 	}
-	_, _ = measure.Rest(ctx) // an interrupted run settles, too
-	cost, err := p.Repack(ctx, layout)
+	_, _ = measure.Rest(ctx) // an interrupted run settles, too, but does not rest: nothing would end that
+	cost, err := p.Repack(context.WithoutCancel(ctx), layout)
 	if err != nil {
 		return 0
 	}

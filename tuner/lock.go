@@ -43,8 +43,9 @@ func (r *tune) lock(ctx context.Context) (unlock func(), err error) {
 // wantedName is the file whose lock says that a run waits for the store.
 const wantedName = "tune.wanted"
 
-// storePolite is how long a run waits for the store: a daemon looks ten times a second, and its child is gone at once.
-var storePolite = time.Second
+// storePolite is how long a run waits for the store: a daemon looks once a second while its child rests, and the child is gone
+// at once.
+const storePolite = 2 * time.Second
 
 // waitForStore says that a run wants the store, and takes it once whoever has it gives way. busy is the error if nobody does.
 func (r *tune) waitForStore(ctx context.Context, busy error) (*os.File, error) {
@@ -53,8 +54,9 @@ func (r *tune) waitForStore(ctx context.Context, busy error) (*os.File, error) {
 		return nil, busy // a full disk, or a store that is not ours to write
 	}
 	defer wanted.Close()
-	_ = unix.Flock(int(wanted.Fd()), unix.LOCK_EX|unix.LOCK_NB) // if somebody else has it, it is held as well
 	for end := time.Now().Add(storePolite); time.Now().Before(end) && pause(ctx, 20*time.Millisecond) == nil; {
+		// Every time: a daemon that looks at this moment has it. If another run has it, it is held as well.
+		_ = unix.Flock(int(wanted.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		file, err := r.lockStore()
 		if !errors.Is(err, ErrBusy) {
 			return file, err

@@ -267,8 +267,13 @@ func (s *search) explore(ctx context.Context) {
 			s.verdict.Stopped = "the time for searching was used up"
 			return
 		}
-		if _, err := measure.Rest(ctx); err != nil {
+		_, err := measure.Rest(ctx)
+		if ctx.Err() != nil {
 			continue // the end is told above
+		}
+		if err != nil {
+			s.verdict.Stopped = err.Error()
+			return
 		}
 		asked := s.strategy.Ask(1)
 		if len(asked) == 0 {

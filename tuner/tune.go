@@ -326,7 +326,7 @@ func (r *tune) measure(ctx, measuring context.Context) (*Certificate, error) {
 // all that is asked of a layout.
 func (r *tune) settle(ctx context.Context, searches []*search, cert *Certificate) {
 	snapshot := r.published()
-	layout, verdicts := r.choose(context.WithoutCancel(ctx), searches, r.before(snapshot))
+	layout, verdicts := r.choose(ctx, searches, r.before(snapshot))
 	cert.Layouts = verdicts
 	for _, s := range searches {
 		s.settle(layout)

@@ -2,6 +2,8 @@ package tuner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +17,7 @@ type turns struct {
 	gate       *idle.Gate
 	pace       *idle.Pace // of all runs: the next one pays for the last one's set-up
 	resting    atomic.Bool
+	stop       context.CancelCauseFunc // ends the run
 
 	began  time.Time     // the burst at hand
 	before time.Duration // CPU time of this process by then
@@ -59,6 +62,7 @@ func (t *turns) ask(ctx context.Context) (waited bool, err error) {
 		return false, ctx.Err()
 	}
 	t.background.change(func(s *BackgroundState) { s.Bursts++ })
+	due := t.pace.Next()
 	for {
 		wait := max(time.Until(t.pace.Next()), min(2*backgroundBurst, t.background.opt.Look))
 		if err := pause(ctx, min(wait, t.background.opt.Look)); err != nil {
@@ -68,7 +72,27 @@ func (t *turns) ask(ctx context.Context) (waited bool, err error) {
 		if t.gate.Admit(time.Now()) == "" && (!t.met() || t.mayBegin()) {
 			return true, nil
 		}
+		if why := t.unwelcome(ctx, due); why != nil {
+			t.stop(why)
+			return true, ctx.Err()
+		}
 	}
+}
+
+// unwelcome says why a run should end rather than hold its weights in memory any longer; nil = it may. due is when its next
+// burst was to begin.
+func (t *turns) unwelcome(ctx context.Context, due time.Time) error {
+	b := t.background
+	if usage := t.gate.Usage(b.opt.Rules.Quiet); usage.MemStall > b.opt.Rules.MemStall {
+		return fmt.Errorf("%w: others wait for memory %.0f %% of the time", errLoad, 100*usage.MemStall)
+	}
+	if time.Since(due) > b.opt.patience {
+		return fmt.Errorf("%w: no burst could begin for %v", errLoad, b.opt.patience)
+	}
+	if plan, err := b.tuner.Plan(ctx, b.model); err == nil && plan.Source == Pinned {
+		return errors.New("an operator has pinned a config")
+	}
+	return nil
 }
 
 // mayBegin reports whether the next burst is due, and nobody is at work at this moment.

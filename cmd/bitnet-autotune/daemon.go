@@ -58,6 +58,11 @@ with code 4.`,
 			if err := rules.Validate(); err != nil {
 				return usage(err)
 			}
+			for _, name := range []string{"cpu-per-day", "step", "check-every", "check-budget"} {
+				if d, _ := cmd.Flags().GetDuration(name); d <= 0 { // the library takes 0 for its default
+					return usage(fmt.Errorf("--%s %v: want a positive duration such as %s", name, d, cmd.Flags().Lookup(name).DefValue))
+				}
+			}
 			if shown.Listen != noPage {
 				if _, err := dashboard.CheckListen(shown.Listen, shown.TLSCert, shown.TLSKey, shown.TokenFile); err != nil {
 					return usage(fmt.Errorf("--%w", err)) // it begins with the name of the option

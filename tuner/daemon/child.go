@@ -45,7 +45,17 @@ type outcome struct {
 	code   int    // exit code, where it finished
 	out    []byte
 	cpu    time.Duration
+	pace   pace
 }
+
+// pace is how a child worked. What a pass takes is not the same after a rest, so times of one pace are compared with each other.
+type pace string
+
+const (
+	withoutRests pace = "without rests"
+	inBursts     pace = "in bursts"
+	mixed        pace = "" // first so and then so
+)
 
 // watchEvery is how often to look for load while a child measures: five times in the 100 ms within which to stop.
 const watchEvery = 20 * time.Millisecond
@@ -118,7 +128,7 @@ func line(cmd *exec.Cmd) (orders io.Writer, questions <-chan struct{}, hangUp fu
 	asked := make(chan struct{}, 1)
 	var reader sync.WaitGroup
 	reader.Go(func() {
-		for question := make([]byte, 1); ; {
+		for question := make([]byte, 64); ; { // more than one at once is of a child that is out of order
 			if _, err := asker.Read(question); err != nil {
 				return
 			}
@@ -137,20 +147,25 @@ func line(cmd *exec.Cmd) (orders io.Writer, questions <-chan struct{}, hangUp fu
 }
 
 // watchChild waits for a child to exit, tells it when to work, and kills it where it must not go on.
-func (d *Daemon) watchChild(ctx context.Context, c *child, most limits, orders io.Writer, questions <-chan struct{}) outcome {
+func (d *Daemon) watchChild(ctx context.Context, c *child, most limits, orders io.Writer, questions <-chan struct{}) (o outcome) {
 	s := &shift{d: d, most: most, tell: func(o order) { _, _ = orders.Write([]byte{byte(o)}) }} // one that has exited is noticed below
 	s.begin(time.Now())
-	defer func() { s.end(time.Now()) }()
+	defer func() {
+		s.end(time.Now())
+		o.pace = s.worksAt()
+	}()
 	timer := time.NewTimer(s.next(time.Now()))
 	defer timer.Stop()
 	for {
-		var o outcome
 		select {
 		case <-c.exited:
 			return outcome{ending: finished}
 		case <-ctx.Done():
 			o = outcome{ending: cancelled, why: context.Cause(ctx).Error()}
 		case <-questions:
+			if !s.mayAsk() {
+				continue // and the next look is not put off by it
+			}
 			cpu, _ := c.usage()
 			s.asked(time.Now(), cpu)
 		case <-timer.C:

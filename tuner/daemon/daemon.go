@@ -136,7 +136,7 @@ type Daemon struct {
 	models  []*sentinel // of the goroutine that runs Run, like the next two
 	gate    idle.Gate
 	pace    idle.Pace // of the children that are not alone
-	doing   string    // what the child is for
+	doing   *job      // what the child is for; nil before the first
 
 	mu      sync.Mutex
 	state   State
@@ -222,7 +222,7 @@ func (d *Daemon) loop(ctx context.Context) error {
 	d.gate, d.pace = idle.Gate{Rules: d.opt.Rules, GPU: d.opt.GPU}, idle.Pace{Share: d.opt.Rules.BurstShare}
 	var looked time.Time
 	for {
-		if since := d.opt.Now().Sub(looked); since >= factsEvery || since < 0 || d.asked() {
+		if since := d.opt.Now().Sub(looked); d.asked() || since >= factsEvery || since < 0 {
 			looked = d.opt.Now()
 			d.notice(ctx)
 			if err := d.held(ctx); err != nil {
@@ -274,7 +274,16 @@ func (d *Daemon) lookAround(child time.Duration) {
 
 // pacing says how the child works.
 func (d *Daemon) pacing(how string) {
-	d.change(func(s *State) { s.Reason = d.doing + "; " + how })
+	d.change(func(s *State) { s.Reason = d.doing.String() + "; " + how })
+}
+
+// overtaken reports whether an operator has pinned something since the child began, also from the command line.
+func (d *Daemon) overtaken() bool {
+	if d.doing == nil {
+		return false
+	}
+	plan, err := d.opt.Tuner.Plan(context.Background(), d.doing.model.name) // which never blocks
+	return err == nil && d.doing.overtaken(plan)
 }
 
 // account shows what others do and what was spent.

@@ -40,8 +40,12 @@ preempt it for who wakes up; so the workers of a child give up their CPUs every 
 (experiments/2026-11-background). While they make weights they do not.
 
 A child that rests holds its memory: no more layers than are needed for them to be read from memory, and no more than
-Options.Memory. It gives way when others wait for memory (PSI), when it was not let work for an hour, and when an operator
-changes something or tunes himself; what it measured is kept, its set-up is not. The other models wait for their turn.
+Options.Memory. It gives way when others wait for memory (PSI), when a burst has been due for an hour and could not begin, and
+when an operator changes something (a minute later at the most, where he does so from the command line) or tunes himself; what it
+measured is kept, its set-up is not. The other models wait for their turn.
+
+On a host where some process always runs, a burst that may only begin while nobody runs never does, though others use less of the
+CPUs than the rules allow: nothing is learned there but what the first burst of each step brings.
 
 A burst is as long as what cannot be divided: 25 ms and one block, which for prompts of a model of 0.7 G weights with the
 default kernel is half a second. The rest after it is as much longer.
@@ -70,10 +74,17 @@ checks go on for years. The statistic is Page's CUSUM (1954) on the logarithm of
 
 2026-11-21: Nothing is rolled back because the daemon ends: that was the cause of outages elsewhere (OCPBUGS-13065).
 
-2026-11-22: Beside the ratio to the default, the time that the learned setting takes is watched (Rate): a new microcode or neighbour
-slows both. How much it scatters from check to check no interval of one check tells, so that is learned from the checks. Less than 5 %
-is no news, each condition of the host has a Rate of its own, and the consequence is a tune, never a rollback: the default is no
-better. On ten invented hosts 10,000 quiet checks each give no alarm, and a slowdown of both by a fifth is noticed by the fourth.
+2026-11-22: Beside the ratio to the default, the time that the learned setting takes is watched (Rate): a new microcode or
+neighbour slows both. How much it scatters from check to check no interval of one check tells, so that is learned from the
+checks. Less than 5 % is no news, each condition of the host and each pace of a child has a Rate of its own, and the consequence
+is a tune, never a rollback: the default is no better. On ten invented hosts 10,000 quiet checks each give no alarm, and a
+slowdown of both by a fifth is noticed by the fourth.
+
+2026-11-22: Whether an operator waits for the store is seen by the looks at the child, 50 a second while it works and one while it
+rests, and a run is patient for two seconds. The road not taken is a goroutine that wakes the daemon ten times a second for hours.
+
+2026-11-22: A check whose child changed its pace midway tells its ratio and no Rate: its time is neither that of the one pace nor of
+the other.
 
 2026-11-22: A child is run from /proc/self/exe. After an upgrade of the package the file is another build, with another kernel table;
 what it published was no answer to the daemon, which tuned for ever.

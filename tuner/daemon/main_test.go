@@ -69,6 +69,8 @@ func childMain(kind string, args []string) int {
 		select {}
 	case "bursts":
 		return burstsMain()
+	case "flood":
+		return floodMain()
 	case "hold": // the store, as a long step does
 		f, err := os.OpenFile(filepath.Join(args[0], "tune.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 		if err == nil {

@@ -20,7 +20,7 @@ const (
 // from a new microcode or a new neighbour. What is usual between checks, and how far they scatter, it learns from the checks
 // themselves: it is a self-starting CUSUM (Hawkins, J. Quality Technology 19, 1987) of the logarithm of the time. Each check is
 // compared with all before it by Student's t, so that the rate of false alarms holds from the first judgement on, whatever the
-// scatter. It knows one condition of the host; another one has a Rate of its own.
+// scatter. It knows one condition of the host and one pace of the check; others have a Rate of their own.
 type Rate struct {
 	Checks    int     `json:"checks"`
 	Mean      float64 `json:"mean"`   // of the logarithms of the times

@@ -10,9 +10,9 @@ import (
 	"math"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/history"
 	"github.com/bitnet-autotune/bitnet-autotune/probe"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
@@ -34,7 +34,7 @@ type sentinel struct {
 type saved struct {
 	Config    string                      `json:"config"` // what the detectors watch, see watched
 	Detectors map[target.Regime]*Detector `json:"detectors"`
-	// Rates are those of each regime under each condition of the host, whose name is conditionName's.
+	// Rates are those of each regime under each condition of the host at each pace, whose name is conditionName's.
 	Rates      map[string]map[target.Regime]*Rate `json:"rates"`
 	Conditions map[string]string                  `json:"conditions"` // when they were last looked at
 	Checks     int                                `json:"checks"`
@@ -106,12 +106,12 @@ func (s *saved) rate(condition string, r target.Regime) *Rate {
 	return s.Rates[condition][r]
 }
 
-// mostConditions bounds what is kept of one model; a host goes to and fro between two or three.
+// mostConditions bounds what is kept of one model; a host goes to and fro between two or three, at two paces.
 const mostConditions = 8
 
-// conditionName is 16 hex digits that stand for the conditions of the host.
-func conditionName(facts map[string]string) string {
-	data, err := json.Marshal(facts) // sorts them
+// conditionName is 16 hex digits that stand for the conditions of the host and for the pace of a check.
+func conditionName(facts map[string]string, at pace) string {
+	data, err := json.Marshal([]any{at, facts}) // sorts them
 	if err != nil {
 		panic("daemon: strings always marshal")
 	}
@@ -133,6 +133,22 @@ type job struct {
 	check bool // or a tune
 	time  time.Duration
 	why   string
+	plan  tuner.Plan // when it became due
+}
+
+func (j *job) String() string {
+	if j == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s: %s", j.model.name, j.why)
+}
+
+// overtaken reports whether an operator has pinned something since j became due, so that what it finds is no answer.
+func (j *job) overtaken(plan tuner.Plan) bool {
+	same := func(a, b history.PinnedKnob) bool {
+		return a.Target == b.Target && a.Knob == b.Knob && a.Value == b.Value
+	}
+	return plan.Source == tuner.Pinned || !slices.EqualFunc(plan.PinnedKnobs, j.plan.PinnedKnobs, same)
 }
 
 // next is the step that is due, if the mode allows one; else why there is none. The models take turns.
@@ -178,14 +194,14 @@ func (d *Daemon) want(ctx context.Context, m *sentinel) (*job, time.Time) {
 			d.tell(infoLevel, m.name, "to be tuned", orElse(m.saved.Retune, plan.Reason))
 			return nil, time.Time{}
 		}
-		return &job{model: m, time: m.step, why: orElse(m.saved.Retune, plan.Reason)}, now
+		return &job{model: m, time: m.step, why: orElse(m.saved.Retune, plan.Reason), plan: plan}, now
 	case m.saved.Config != watched(plan):
 		d.watch(ctx, m, plan)
 		return nil, m.saved.Next
 	case now.Before(m.saved.Next) && m.saved.Next.Sub(now) <= d.opt.Every:
 		return nil, m.saved.Next
 	}
-	return &job{model: m, check: true, time: d.opt.Check, why: "a check is due"}, now
+	return &job{model: m, check: true, time: d.opt.Check, why: "a check is due", plan: plan}, now
 }
 
 func orElse(a, b string) string {
@@ -234,8 +250,10 @@ func (d *Daemon) show(ctx context.Context, m *sentinel) {
 	for _, watched := range m.saved.Detectors {
 		shown.Drift = max(shown.Drift, watched.Sum)
 	}
-	for _, rate := range m.saved.Rates[conditionName(m.saved.Conditions)] {
-		shown.Drift = max(shown.Drift, rate.Sum)
+	for _, at := range []pace{withoutRests, inBursts} {
+		for _, rate := range m.saved.Rates[conditionName(m.saved.Conditions, at)] {
+			shown.Drift = max(shown.Drift, rate.Sum)
+		}
 	}
 	d.change(func(s *State) {
 		d.past[m.name] = slices.Clone(m.saved.Past)
@@ -279,15 +297,13 @@ func (d *Daemon) do(ctx context.Context, j job) {
 	if memory == 0 {
 		memory = memoryCap(host.Memory)
 	}
-	d.doing = fmt.Sprintf("%s: %s", j.model.name, j.why)
+	d.doing = &j
 	d.change(func(s *State) {
-		s.Phase, s.Model, s.Reason = map[bool]Phase{false: Measuring, true: Checking}[j.check], j.model.name, d.doing
+		s.Phase, s.Model, s.Reason = map[bool]Phase{false: Measuring, true: Checking}[j.check], j.model.name, j.String()
 		s.Steps++
 	})
 	args := append(append([]string{}, d.opt.Child...), "--model", j.model.name, "--budget", j.time.String(), fmt.Sprintf("--check=%t", j.check), "--paced")
-	o := d.unlessWanted(ctx, func(ctx context.Context) outcome {
-		return d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
-	})
+	o := d.runChild(ctx, args, limits{time: 3*j.time + 30*time.Second, cpu: reserved, memory: memory})
 	if err := settle(o.cpu); err != nil {
 		d.tell(warnLevel, "", "the account of CPU time could not be written", err.Error())
 	}
@@ -301,39 +317,6 @@ func memoryCap(m probe.Memory) uint64 {
 		return math.MaxInt64
 	}
 	return m.AvailableBytes / 2
-}
-
-// wantedEvery is how often to look whether an operator waits for the store.
-const wantedEvery = 100 * time.Millisecond
-
-// errWanted means that somebody else has something to measure on the store: an operator, who goes first.
-var errWanted = errors.New("another run wants the store")
-
-// unlessWanted runs a child that gives way to an operator's run.
-func (d *Daemon) unlessWanted(ctx context.Context, run func(context.Context) outcome) outcome {
-	ctx, stop := context.WithCancelCause(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		ticker := time.NewTicker(wantedEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				if tuner.Wanted(d.opt.Store) {
-					stop(errWanted)
-				}
-			}
-		}
-	})
-	o := run(ctx)
-	if o.ending == cancelled && errors.Is(context.Cause(ctx), errWanted) {
-		o.ending, o.why = gaveWay, errWanted.Error()
-	}
-	stop(nil)
-	watch.Wait()
-	return o
 }
 
 // longestRetry is the longest pause after steps that failed.
@@ -361,9 +344,9 @@ func (d *Daemon) took(ctx context.Context, j job, o outcome) {
 	if !resultCodes[o.code] {
 		err = errors.New("it says nothing")
 	} else if j.check {
-		err = d.checked(ctx, m, o.out)
+		err = d.checked(ctx, m, o)
 	} else {
-		err = d.tuned(ctx, m, o.out)
+		err = d.tuned(ctx, j, o.out)
 	}
 	if err != nil {
 		d.failed(m, fmt.Sprintf("a step came to nothing (exit code %d)", o.code), orElse(o.why, err.Error()))
@@ -386,7 +369,8 @@ func (d *Daemon) failed(m *sentinel, what, why string) {
 func longestStep(first time.Duration) time.Duration { return max(4*time.Minute, first) }
 
 // tuned reads the certificate of a step.
-func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
+func (d *Daemon) tuned(ctx context.Context, j job, out []byte) error {
+	m := j.model
 	var cert tuner.Certificate
 	if err := json.Unmarshal(out, &cert); err != nil || cert.Verdict == "" {
 		return fmt.Errorf("its certificate does not parse: %v", err)
@@ -403,10 +387,10 @@ func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
 		return err
 	}
 	d.tell(infoLevel, m.name, fmt.Sprintf("%s: %.3f times the default", cert.Verdict, cert.Ratio.Estimate), plan.Reason)
-	switch plan.Source {
-	case tuner.Measured:
+	switch {
+	case plan.Source == tuner.Measured:
 		d.watch(ctx, m, plan)
-	case tuner.Pinned: // meanwhile
+	case j.overtaken(plan): // the next step keeps to what is pinned
 	default: // and it would be tuned again at once, for ever
 		m.retry = d.opt.Now().Add(longestRetry)
 		d.tell(warnLevel, m.name, fmt.Sprintf("what was decided is not the answer; it is not tuned for %v", longestRetry), plan.Reason)
@@ -418,9 +402,9 @@ func (d *Daemon) tuned(ctx context.Context, m *sentinel, out []byte) error {
 const soon = 12
 
 // checked takes a check into account.
-func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
+func (d *Daemon) checked(ctx context.Context, m *sentinel, o outcome) error {
 	var v tuner.Verification
-	if err := json.Unmarshal(out, &v); err != nil || v.Verdict == "" {
+	if err := json.Unmarshal(o.out, &v); err != nil || v.Verdict == "" {
 		return fmt.Errorf("its verification does not parse: %v", err)
 	}
 	m.saved.Checks++
@@ -446,7 +430,10 @@ func (d *Daemon) checked(ctx context.Context, m *sentinel, out []byte) error {
 		if watched != nil && watched.Sum > driftLimit/3 {
 			every = d.opt.Every / soon
 		}
-		rate := m.saved.rate(conditionName(m.saved.Conditions), c.Regime)
+		if o.pace == mixed { // its time is neither that of the one pace nor of the other
+			continue
+		}
+		rate := m.saved.rate(conditionName(m.saved.Conditions, o.pace), c.Regime)
 		if rate.Add(c.LearnedNs) {
 			d.slowed(m, c.Regime, rate)
 			return nil

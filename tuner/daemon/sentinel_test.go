@@ -34,12 +34,12 @@ func tuned(t *testing.T, change func(*Options)) (*Daemon, *sentinel) {
 	return d, m
 }
 
-// verification is what a check prints that found this ratio in decode.
-func verification(ratio float64, verdict tuner.Outcome, reason string) []byte {
+// verification is a check that found this ratio in decode.
+func verification(ratio float64, verdict tuner.Outcome, reason string) outcome {
 	data, _ := json.Marshal(tuner.Verification{Verdict: verdict, Regimes: []tuner.RegimeCheck{{
 		Regime: target.Decode, Verdict: verdict, Reason: reason, Ratio: tuner.Ratio{Estimate: ratio, Low: ratio * 0.98, High: ratio * 1.02, Confidence: 0.99},
 	}}})
-	return data
+	return outcome{out: data, pace: withoutRests}
 }
 
 // checks feeds checks of one ratio until the sentinel acts, and returns how many that took.
@@ -172,36 +172,38 @@ func TestChecksGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-// timed is what a check prints that took so long in decode, and found the ratio of the certificate.
-func timed(ns float64) []byte {
+// timed is a check that took so long in decode, and found the ratio of the certificate.
+func timed(ns float64, at pace) outcome {
 	data, _ := json.Marshal(tuner.Verification{Verdict: tuner.Confirmed, Regimes: []tuner.RegimeCheck{{
 		Regime: target.Decode, Verdict: tuner.Confirmed, LearnedNs: ns, Ratio: tuner.Ratio{Estimate: 1.05, Low: 1.03, High: 1.07, Confidence: 0.99},
 	}}})
-	return data
+	return outcome{out: data, pace: at}
 }
 
 // Both settings become slower together. The config stays and is tuned anew, with one line; and what it takes under another
-// condition of the host is no news.
+// condition of the host, or at another pace, is no news.
 func TestSlowerThanUsualIsTunedAnew(t *testing.T) {
 	d, m := tuned(t, nil)
 	before, _ := d.opt.Tuner.Plan(t.Context(), anyModel)
-	feed := func(ns float64, times int) {
+	feed := func(ns float64, at pace, times int) {
 		t.Helper()
 		for range times {
-			if err := d.checked(t.Context(), m, timed(ns)); err != nil {
+			if err := d.checked(t.Context(), m, timed(ns, at)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	feed(1e7, 20)
+	feed(1e7, withoutRests, 20)
 	m.saved.Conditions = map[string]string{"governor": "powersave"}
-	feed(1.25e7, 20)
+	feed(1.25e7, withoutRests, 20)
 	m.saved.Conditions = nil
-	feed(1e7, 20)
+	feed(1.5e7, inBursts, 20)
+	feed(1.3e7, mixed, 20)
+	feed(1e7, withoutRests, 20)
 	if m.saved.Retune != "" || len(d.State().Events) > 0 {
 		t.Fatalf("to be tuned because %q: %+v", m.saved.Retune, d.State().Events)
 	}
-	feed(1.25e7, 3)
+	feed(1.25e7, withoutRests, 3)
 	if !strings.Contains(m.saved.Retune, "decode has taken 1.25 times as long as usual over the last 3 checks") {
 		t.Errorf("to be tuned because %q", m.saved.Retune)
 	}
@@ -260,7 +262,7 @@ func TestDecidedButNoAnswerIsNotTunedForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := d.models[0]
-	if err := d.tuned(t.Context(), m, []byte(`{"verdict":"KEEP_DEFAULT"}`)); err != nil {
+	if err := d.tuned(t.Context(), job{model: m}, []byte(`{"verdict":"KEEP_DEFAULT"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if j, when := d.want(t.Context(), m); j != nil || time.Until(when) < longestRetry/2 {
@@ -268,6 +270,28 @@ func TestDecidedButNoAnswerIsNotTunedForEver(t *testing.T) {
 	}
 	if e, ok := said(d.State(), "is not the answer"); !ok || e.Why == "" {
 		t.Errorf("%+v", d.State().Events)
+	}
+}
+
+// Where a knob was pinned while the step ran, what was decided is not the answer either, but the next step's will be.
+func TestKnobPinnedDuringAStepIsHeededByTheNext(t *testing.T) {
+	d, m := tuned(t, nil)
+	m.saved.Retune = "a test wants it"
+	j, _ := d.want(t.Context(), m)
+	if d.doing = j; j == nil || d.overtaken() {
+		t.Fatalf("the daemon wants %+v", j)
+	}
+	if err := d.opt.Tuner.PinKnobs(t.Context(), anyModel, []string{"decode.threads=1"}, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if !d.overtaken() {
+		t.Error("a child that rests is not ended by it")
+	}
+	if err := d.tuned(t.Context(), *j, []byte(`{"verdict":"KEEP_DEFAULT"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if next, when := d.want(t.Context(), m); next == nil {
+		t.Errorf("the next step comes at %v, want at once: %+v", when, d.State().Events)
 	}
 }
 

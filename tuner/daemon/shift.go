@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bitnet-autotune/bitnet-autotune/tuner"
 	"github.com/bitnet-autotune/bitnet-autotune/tuner/idle"
 )
 
@@ -22,7 +23,10 @@ type shift struct {
 	cpu     time.Duration // that the child had used when that was last looked at
 	looked  time.Time     // when the daemon's own gate last looked
 	refused string        // why no burst may begin; "" = it may
-	refusal time.Time     // since when, in one piece
+	due     time.Time     // when the next burst was to begin by what the last ones have earned
+	alone   bool          // it was let work without rests, if only for a while
+	rested  bool          // it has rested
+	planned time.Time     // when the plan was last looked at
 }
 
 // How a child works that is not alone.
@@ -30,13 +34,13 @@ const (
 	burstLength  = 25 * time.Millisecond // before it asks; one that measures ends its block first
 	longestBurst = 30 * time.Second      // before it counts as hung
 	somebodyRuns = 50 * time.Millisecond // how long to wait where somebody runs at the moment at which a burst might begin
-	patience     = time.Hour             // how long a child may hold its memory without being let work
+	patience     = time.Hour             // how long a burst may be due while the child holds its memory
 	pacedStep    = time.Minute           // how long a tune lasts at the least: it is not worth setting up every hour anew
 )
 
 // begin is called when the child has just been started.
 func (s *shift) begin(now time.Time) {
-	s.since, s.looked = now, now
+	s.since, s.looked, s.planned = now, now, now
 	s.watch = idle.Gate{Rules: s.d.opt.Rules}
 	if light := s.d.gate.Light(); light == "" {
 		s.release()
@@ -46,18 +50,29 @@ func (s *shift) begin(now time.Time) {
 }
 
 func (s *shift) release() {
-	s.free = true
+	s.free, s.alone = true, true
 	s.tell(goOn)
-	s.d.pacing("without rests")
+	s.d.pacing(string(withoutRests))
 }
+
+// worksAt is its pace so far.
+func (s *shift) worksAt() pace {
+	switch {
+	case !s.rested:
+		return withoutRests
+	case !s.alone:
+		return inBursts
+	}
+	return mixed
+}
+
+// mayAsk is false where it asked before it was told to go on, and where it has asked already.
+func (s *shift) mayAsk() bool { return !s.free && !s.resting }
 
 // asked is called when the child offers to rest.
 func (s *shift) asked(now time.Time, cpu time.Duration) {
-	if s.free || s.resting { // it asked before it was told
-		return
-	}
 	s.d.pace.Worked(now, s.put(now))
-	s.resting, s.since, s.cpu = true, now, cpu
+	s.resting, s.rested, s.since, s.cpu, s.due = true, true, now, cpu, s.d.pace.Next()
 }
 
 // put takes down what was worked since the last look, in a burst or without rests.
@@ -97,6 +112,8 @@ func (s *shift) look(now time.Time, cpu time.Duration, memory uint64) outcome {
 		return outcome{ending: tooMuch, why: fmt.Sprintf("%d MiB of %d", memory>>20, s.most.memory>>20)}
 	case cpu > s.most.cpu:
 		return outcome{ending: tooDear, why: fmt.Sprintf("%v of %v", cpu, s.most.cpu)}
+	case tuner.Wanted(s.d.opt.Store):
+		return outcome{ending: gaveWay, why: "another run wants the store"}
 	}
 	if s.resting {
 		return s.lookAtRest(now, cpu)
@@ -130,7 +147,7 @@ func (s *shift) lookAtWork(now time.Time, cpu time.Duration) outcome {
 }
 
 func (s *shift) inBursts(why string) string {
-	return fmt.Sprintf("in bursts that take %.2g %% of the time, as %s", 100*s.d.pace.Share, why)
+	return fmt.Sprintf("%s that take %.2g %% of the time, as %s", inBursts, 100*s.d.pace.Share, why)
 }
 
 func (s *shift) lookAtRest(now time.Time, cpu time.Duration) outcome {
@@ -160,22 +177,24 @@ func (s *shift) reconsider(now time.Time, cpu time.Duration) outcome {
 	if usage := s.d.gate.Usage(s.d.opt.Rules.Quiet); usage.MemStall > s.d.opt.Rules.MemStall {
 		return outcome{ending: gaveWay, why: fmt.Sprintf("others wait for memory %.0f %% of the time", 100*usage.MemStall)}
 	}
-	if s.d.pending() {
+	pinned := false
+	if now.Sub(s.planned) >= factsEvery {
+		s.planned, pinned = now, s.d.overtaken()
+	}
+	if pinned || s.d.pending() {
 		return outcome{ending: gaveWay, why: "an operator has changed something"}
 	}
-	before := s.refused
 	s.refused = s.d.gate.Admit(s.d.opt.Now())
 	light := s.d.gate.Light()
 	switch {
-	case s.refused != "" && before == "":
-		s.refusal = now
-		s.d.pacing("at rest, as " + s.refused)
-	case s.refused != "" && now.Sub(s.refusal) > patience:
-		return outcome{ending: gaveWay, why: fmt.Sprintf("for %v %s", patience, s.refused)}
 	case s.refused == "" && light == "":
 		s.resting, s.since = false, now
 		s.release()
-	case s.refused == "":
+	case now.Sub(s.due) > patience:
+		return outcome{ending: gaveWay, why: fmt.Sprintf("no burst could begin for %v: %s", patience, orElse(s.refused, "somebody runs whenever one might"))}
+	case s.refused != "":
+		s.d.pacing("at rest, as " + s.refused)
+	default:
 		s.d.pacing(s.inBursts(light))
 	}
 	return outcome{}

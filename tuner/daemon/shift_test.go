@@ -225,6 +225,35 @@ func TestWhatEndsAChildThatRests(t *testing.T) {
 	}
 }
 
+// Somebody runs at each moment at which a burst might begin, or the child itself works while it should rest: neither may keep
+// the memory and the store for ever.
+func TestARestHasAnEnd(t *testing.T) {
+	for name, change := range map[string]func(*rehearsal){
+		"somebody always runs":     func(r *rehearsal) { r.runnable = 2 },
+		"a child that never rests": func(r *rehearsal) { r.idles = 0.002 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rehearse(t, 0.1)
+			r.live(10 * time.Second)
+			change(r)
+			if o := r.live(2 * patience); o.ending != gaveWay || !strings.Contains(o.why, "no burst could begin for 1h") {
+				t.Errorf("%+v, want that it gives way", o)
+			}
+		})
+	}
+}
+
+// A child that asks without an end does not put off the look that ends it.
+func TestAFloodOfQuestionsIsNoShield(t *testing.T) {
+	d, end := begin(t, nil)
+	end()
+	d.gate = idle.Gate{Rules: d.opt.Rules}
+	o := d.runChild(t.Context(), append(childCommand("flood", d.opt.Store), "-"), limits{time: time.Hour, cpu: 50 * time.Millisecond, memory: 1 << 40})
+	if o.ending != tooDear {
+		t.Errorf("%+v, want %q", o, tooDear)
+	}
+}
+
 // A child that ends in a burst has to be paid for like any other: else one that is started again and again would never rest.
 func TestWhoComesNextPaysForTheLastBurst(t *testing.T) {
 	r := rehearse(t, 0.1)
@@ -287,6 +316,29 @@ func TestOrdersAndQuestions(t *testing.T) {
 	}
 }
 
+// An order that was looked at ends no child that begins after it.
+func TestAnOrderIsLookedAtOnce(t *testing.T) {
+	opt := quick(t.TempDir())
+	opt.Tuner, opt.Child = opened(t, opt.Store), childCommand("bursts", opt.Store)
+	opt.Rules.BurstShare = 0.5
+	opt.Read = (&machine{cpus: func() float64 { return 0.35 }}).read
+	d, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ordered(anyModel, Unpinned+"ada", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s := until(t, d, func(s State) bool { return s.Failed+s.Aborted > 0 })
+	cancel()
+	if err := <-done; err != nil || s.Aborted > 0 {
+		t.Errorf("%+v, %v", s.Events, err)
+	}
+}
+
 // A real child asks over its descriptors 3 and 4, is let work, and finishes.
 func TestPacedChildFinishes(t *testing.T) {
 	d, end := begin(t, func(o *Options) {
@@ -306,6 +358,16 @@ func TestPacedChildFinishes(t *testing.T) {
 	o := d.runChild(t.Context(), append(childCommand("bursts", d.opt.Store), "-"), limits{time: time.Hour, cpu: time.Hour, memory: 1 << 40})
 	if o.ending != finished || o.code != 0 || strings.TrimSpace(string(o.out)) != "20 rests" {
 		t.Errorf("%+v: %s", o, o.out)
+	}
+}
+
+// floodMain is a child that asks and does nothing else.
+func floodMain() int {
+	questions := os.NewFile(askBy, "questions")
+	for {
+		if _, err := questions.Write([]byte{'?'}); err != nil {
+			return 1
+		}
 	}
 }
 

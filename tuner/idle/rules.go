@@ -48,6 +48,9 @@ var DefaultRules = Rules{
 	YieldShare:  0.05,
 }
 
+// leastBurstShare is that with which the rest after the longest burst can still be counted in a time.Duration: 30 s a year.
+const leastBurstShare = 1e-6
+
 // Validate says what is wrong with the rules, if anything.
 func (r Rules) Validate() error {
 	day := 24 * time.Hour
@@ -56,12 +59,12 @@ func (r Rules) Validate() error {
 		return fmt.Errorf("idle: quiet %v: want a positive duration such as 10s", r.Quiet)
 	case r.Window <= 0 || r.Window > 100*time.Millisecond:
 		return fmt.Errorf("idle: window %v: want more than 0 and at most 100ms, within which load is to be noticed", r.Window)
-	case r.Utilization < 0 || r.Utilization > 1:
+	case !(r.Utilization >= 0 && r.Utilization <= 1): // NaN is none
 		return fmt.Errorf("idle: utilisation %v: want a share from 0 to 1", r.Utilization)
-	case r.Idle < 0 || r.Idle > 1:
+	case !(r.Idle >= 0 && r.Idle <= 1):
 		return fmt.Errorf("idle: idle %v: want a share from 0 to 1", r.Idle)
-	case r.BurstShare <= 0 || r.BurstShare > 1:
-		return fmt.Errorf("idle: burst share %v: want a share of the time above 0, up to 1", r.BurstShare)
+	case !(r.BurstShare >= leastBurstShare && r.BurstShare <= 1):
+		return fmt.Errorf("idle: burst share %v: want a share of the time from %v to 1", r.BurstShare, leastBurstShare)
 	case r.From < 0 || r.From > day || r.To < 0 || r.To > day:
 		return fmt.Errorf("idle: hours %v to %v: want times of a day", r.From, r.To)
 	}
