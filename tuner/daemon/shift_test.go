@@ -316,12 +316,18 @@ func TestOrdersAndQuestions(t *testing.T) {
 	}
 }
 
+// serve puts a service beside the daemon that uses more CPUs than the test and its child can: their own time, which is taken
+// out, cannot hide it.
+func serve(o *Options) {
+	o.Rules.BurstShare, o.Rules.Utilization = 0.5, 1
+	o.Read = (&machine{cpus: func() float64 { return 3.5 }}).read
+}
+
 // An order that was looked at ends no child that begins after it.
 func TestAnOrderIsLookedAtOnce(t *testing.T) {
 	opt := quick(t.TempDir())
 	opt.Tuner, opt.Child = opened(t, opt.Store), childCommand("bursts", opt.Store)
-	opt.Rules.BurstShare = 0.5
-	opt.Read = (&machine{cpus: func() float64 { return 0.35 }}).read
+	serve(&opt)
 	d, err := New(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -341,11 +347,7 @@ func TestAnOrderIsLookedAtOnce(t *testing.T) {
 
 // A real child asks over its descriptors 3 and 4, is let work, and finishes.
 func TestPacedChildFinishes(t *testing.T) {
-	d, end := begin(t, func(o *Options) {
-		o.Rules.BurstShare = 0.5
-		service := &machine{cpus: func() float64 { return 0.1 }}
-		o.Read = service.read
-	})
+	d, end := begin(t, serve)
 	end()
 	d.gate, d.pace = idle.Gate{Rules: d.opt.Rules}, idle.Pace{Share: d.opt.Rules.BurstShare}
 	for range 5 {
