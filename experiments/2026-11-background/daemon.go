@@ -18,7 +18,6 @@ import (
 type daemon struct {
 	cmd   *exec.Cmd
 	log   string
-	child time.Duration // CPU time of children that are gone, as far as it was seen
 	last  map[int]time.Duration
 	ended bool
 }
